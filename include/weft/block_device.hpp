@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one storage shape. A memory disk, a file, an NBD client, a RAID volume and the filters in
+// between are all a BlockDevice; the NBD server and the iSCSI target serve any of them.
+//
+// A request is an object its maker owns and keeps alive until completed() is called. The device
+// never allocates per request and never copies the scatter list. completed() may be called from
+// inside submit(), so a maker must be ready for the answer before it asks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "weft/result.hpp"
+
+namespace weft {
+
+using Buffer = std::span<std::byte>;
+using ConstBuffer = std::span<const std::byte>;
+
+enum class BlockOperation : std::uint8_t {
+    read,
+    write,
+    flush,         ///< every write completed before this was submitted is now durable
+    trim,          ///< the contents are no longer needed; a device may keep them
+    write_zeroes,  ///< reads as zero afterwards
+    prefetch,      ///< will be read soon
+    status,        ///< which parts are holes, which read as zero
+};
+
+/// A run of bytes with one allocation state.
+struct Extent {
+    std::uint64_t length = 0;
+    bool hole = false;  ///< takes no space
+    bool zero = false;  ///< reads as zero
+
+    bool operator==(const Extent&) const = default;
+};
+
+/// What a device is and can do. Operations it cannot do complete with Code::unsupported.
+struct BlockTraits {
+    std::uint64_t size = 0;              ///< bytes; changes are announced to SizeWatchers
+    std::uint32_t minimum_block = 1;     ///< offsets and lengths must be multiples of this
+    std::uint32_t preferred_block = 4096;
+    bool read_only = false;
+    bool rotational = false;
+    bool can_trim = false;
+    bool can_write_zeroes = false;  ///< faster than writing zeroes; else do that
+    bool can_report_status = false;
+};
+
+class BlockRequest {
+public:
+    BlockOperation operation = BlockOperation::read;
+    bool durable = false;    ///< write, trim, write_zeroes: complete only when on stable storage
+    bool keep_space = false; ///< write_zeroes: leave no hole, later writes must not run out of space
+    bool fast_only = false;  ///< write_zeroes: fail with `unsupported` rather than write zeroes out
+    std::uint64_t offset = 0;
+    std::uint64_t length = 0;
+    std::span<const Buffer> memory;  ///< read, write: the scatter list, `length` bytes in all
+
+    /// status: room for the answer and, when completed, how many were written. They start at
+    /// `offset`, follow each other, and may cover less than `length` when room ran out.
+    std::span<Extent> extents;
+    std::size_t extent_count = 0;
+
+    /// For the device that holds the request, so that a queue of requests costs no memory.
+    BlockRequest* next = nullptr;
+
+    /// Called exactly once per submit(). The request is the maker's again.
+    virtual void completed(Result<void> outcome) = 0;
+
+protected:
+    BlockRequest() = default;
+    BlockRequest(const BlockRequest&) = default;
+    BlockRequest& operator=(const BlockRequest&) = default;
+    ~BlockRequest() = default;
+};
+
+/// Hears that a device's size is now another.
+class SizeWatcher {
+public:
+    virtual void size_changed(std::uint64_t size) = 0;
+
+protected:
+    ~SizeWatcher() = default;
+};
+
+class BlockDevice {
+public:
+    BlockDevice() = default;
+    BlockDevice(const BlockDevice&) = delete;
+    BlockDevice& operator=(const BlockDevice&) = delete;
+    /// Every request must have completed.
+    virtual ~BlockDevice() = default;
+
+    virtual BlockTraits traits() const = 0;
+    virtual void submit(BlockRequest& request) = 0;
+
+    /// The device's own memory for these bytes, if it has such and they lie together; else empty.
+    /// A request whose scatter list is exactly this memory moves no bytes: that is how payload
+    /// goes from socket to disk without a copy. For `write` the bytes may be seen by readers while
+    /// they arrive, before the write is submitted. Valid as long as the device is.
+    virtual Buffer lend(BlockOperation, std::uint64_t /*offset*/, std::uint64_t /*length*/) {
+        return {};
+    }
+
+    void watch_size(SizeWatcher& watcher) { watchers_.push_back(&watcher); }
+    void unwatch_size(SizeWatcher& watcher) { std::erase(watchers_, &watcher); }
+
+protected:
+    void announce_size(std::uint64_t size) {
+        for (auto* watcher : std::vector(watchers_)) watcher->size_changed(size);
+    }
+
+private:
+    std::vector<SizeWatcher*> watchers_;
+};
+
+}  // namespace weft

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// The outside: time, streams, disks, chance. There are two: linux::World and sim::World.
+//
+// The world drives, engines answer. An engine says where the next bytes belong and which bytes
+// should go out; the world moves them, with readv and writev or with a copy in simulated time.
+// Everything happens on one thread: the one that runs the world.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "weft/block_device.hpp"
+#include "weft/instant.hpp"
+#include "weft/result.hpp"
+
+namespace weft {
+
+/// Where a stream can be reached: a TCP host and port, or a Unix socket's path.
+struct Address {
+    std::string host;  ///< name or number; IPv6 without brackets
+    std::uint16_t port = 0;
+    std::string path;  ///< not empty: a Unix socket, and host and port mean nothing
+
+    static Address tcp(std::string host, std::uint16_t port) { return {std::move(host), port, {}}; }
+    static Address unix_socket(std::string path) { return {{}, 0, std::move(path)}; }
+    bool is_unix() const { return !path.empty(); }
+    bool operator==(const Address&) const = default;
+};
+
+/// A protocol on a byte stream, as the world sees it. The world calls; the engine never blocks.
+class StreamEngine {
+public:
+    /// A connection that was asked for is there. Not called for accepted ones.
+    virtual void opened() {}
+
+    /// Where the next bytes belong. Empty: do not read now; Stream::wake() says when to ask again.
+    virtual Buffer want() = 0;
+    /// `count` > 0 bytes were put at the front of want().
+    virtual void filled(std::size_t count) = 0;
+
+    /// Writes the next outgoing pieces into `pieces`, in order, and returns how many. They stay
+    /// valid until sent() has covered them; asking again before sent() gives the same bytes.
+    virtual std::size_t pending(std::span<ConstBuffer> pieces) = 0;
+    /// The first `count` bytes of pending() are gone and may be reused.
+    virtual void sent(std::size_t count) = 0;
+
+    /// Nothing more will be received: when pending() runs empty, the world closes the stream.
+    virtual bool finished() const = 0;
+
+    /// When tick() should be called; asked after every other call.
+    virtual std::optional<Instant> deadline() const { return std::nullopt; }
+    virtual void tick(Instant /*now*/) {}
+
+    /// The stream is gone: the peer left, the network failed, or finished() was honoured (then
+    /// `why` is empty). The world's last call to the engine. Destroying the Stream here is fine.
+    virtual void closed(std::optional<Error> why) = 0;
+
+protected:
+    ~StreamEngine() = default;
+};
+
+/// The world's end of a connection. Destroying it closes at once; the engine hears nothing more.
+/// It may be destroyed at any time, also from inside a call the world makes to its engine.
+class Stream {
+public:
+    virtual ~Stream() = default;
+    /// Begin calling `engine`. Streams that were accepted start so; connected ones have started.
+    virtual void drive(StreamEngine& engine) = 0;
+    /// The engine has something to send, or wants bytes again, or has finished. Cheap, and never
+    /// calls the engine from inside: the world asks it soon after.
+    virtual void wake() = 0;
+    /// Who is at the other end, in words for a log line.
+    virtual std::string peer() const = 0;
+};
+
+class Listener {
+public:
+    virtual ~Listener() = default;  ///< stops listening; accepted streams live on
+    /// What it really listens on: a port asked for as 0 is known here.
+    virtual Address address() const = 0;
+};
+
+class Timer {
+public:
+    virtual ~Timer() = default;
+    virtual void set(Instant when) = 0;  ///< replaces an earlier time
+    virtual void cancel() = 0;
+};
+
+struct DiskOptions {
+    std::string path;
+    bool read_only = false;
+    bool direct = false;  ///< past the page cache (O_DIRECT)
+};
+
+class World {
+public:
+    virtual ~World() = default;
+
+    virtual Instant now() const = 0;
+    virtual std::uint64_t random() = 0;
+
+    /// Calls `task` soon, from the world's own loop and not from inside the caller.
+    virtual void defer(std::function<void()> task) = 0;
+    virtual std::unique_ptr<Timer> make_timer(std::function<void()> task) = 0;
+
+    using Accepted = std::function<void(std::unique_ptr<Stream>)>;
+    virtual Result<std::unique_ptr<Listener>> listen(const Address& address, Accepted accepted) = 0;
+    /// The engine hears opened() or closed() later, never from inside this call.
+    virtual Result<std::unique_ptr<Stream>> connect(const Address& address,
+                                                    StreamEngine& engine) = 0;
+
+    virtual Result<std::unique_ptr<BlockDevice>> open_disk(const DiskOptions& options) = 0;
+};
+
+}  // namespace weft

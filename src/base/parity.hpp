@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// XOR parity and the P+Q pair of RAID 6, computed by ISA-L, which wants 32-octet alignment.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "weft/block_device.hpp"
+#include "weft/result.hpp"
+
+namespace weft {
+
+inline constexpr std::size_t parity_alignment = 32;
+
+/// target = XOR of all sources. At least two sources, all of one size; memory aligned to
+/// parity_alignment. Anything else is `malformed`, and nothing is written.
+Result<void> xor_parity(std::span<const ConstBuffer> sources, Buffer target);
+
+/// p = XOR of all sources, q = the sum of 2^i times source i in GF(2^8). Sizes must be multiples of
+/// parity_alignment too.
+Result<void> pq_parity(std::span<const ConstBuffer> sources, Buffer p, Buffer q);
+
+}  // namespace weft
