@@ -93,7 +93,7 @@ TEST(WireFormat, HoldsConstantsOf64Bits) {
 
 TEST(WireFormat, PrintsNamesAndValues) {
     EXPECT_EQ(to_text(sample),
-              "last=1 length=66051 colour=515 name=070809 at={x=1 y=2} wide=694210798757");
+              "last=1 length=66051 colour=515 name=070809 at={x=1 y=2} wide=694218368165");
 }
 
 }  // namespace
