@@ -40,9 +40,10 @@ struct Extent {
 
 /// What a device is and can do. Operations it cannot do complete with Code::unsupported.
 struct BlockTraits {
-    std::uint64_t size = 0;              ///< bytes; changes are announced to SizeWatchers
-    std::uint32_t minimum_block = 1;     ///< offsets and lengths must be multiples of this
+    std::uint64_t size = 0;           ///< bytes; changes are announced to SizeWatchers
+    std::uint32_t minimum_block = 1;  ///< offsets and lengths must be multiples of this
     std::uint32_t preferred_block = 4096;
+    std::uint32_t maximum_transfer = ~0u;  ///< the longest read or write
     bool read_only = false;
     bool rotational = false;
     bool can_trim = false;
@@ -53,8 +54,9 @@ struct BlockTraits {
 class BlockRequest {
 public:
     BlockOperation operation = BlockOperation::read;
-    bool durable = false;    ///< write, trim, write_zeroes: complete only when on stable storage
-    bool keep_space = false; ///< write_zeroes: leave no hole, later writes must not run out of space
+    bool durable = false;  ///< write, trim, write_zeroes: complete only when on stable storage
+    bool keep_space =
+        false;  ///< write_zeroes: leave no hole, later writes must not run out of space
     bool fast_only = false;  ///< write_zeroes: fail with `unsupported` rather than write zeroes out
     std::uint64_t offset = 0;
     std::uint64_t length = 0;

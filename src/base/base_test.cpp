@@ -132,6 +132,5 @@ TEST(Within, IsNotFooledByOverflow) {
     EXPECT_FALSE(within(2, ~0ull, 10));
 }
 
-
 }  // namespace
 }  // namespace weft

@@ -53,7 +53,9 @@ constexpr void store_little_endian(std::uint64_t word, std::byte* to) {
 }
 
 /// The octets of a text, without its terminator.
-inline ConstBuffer bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+inline ConstBuffer bytes_of(std::string_view text) {
+    return std::as_bytes(std::span(text));
+}
 
 inline std::string_view text_of(ConstBuffer octets) {
     return {reinterpret_cast<const char*>(octets.data()), octets.size()};

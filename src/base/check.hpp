@@ -16,5 +16,6 @@ namespace weft {
 
 }  // namespace weft
 
-#define WEFT_CHECK(condition) \
-    (__builtin_expect(!!(condition), 1) ? void() : ::weft::check_failed(#condition, __FILE__, __LINE__))
+#define WEFT_CHECK(condition)                    \
+    (__builtin_expect(!!(condition), 1) ? void() \
+                                        : ::weft::check_failed(#condition, __FILE__, __LINE__))

@@ -12,7 +12,8 @@ void Crc32c::add(ConstBuffer octets) {
     constexpr std::size_t most = 1u << 30;
     while (!octets.empty()) {
         auto part = octets.first(std::min(octets.size(), most));
-        auto* data = const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(part.data()));
+        auto* data =
+            const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(part.data()));
         state_ = crc32_iscsi(data, static_cast<int>(part.size()), state_);
         octets = octets.subspan(part.size());
     }

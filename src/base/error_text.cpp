@@ -7,16 +7,26 @@ namespace weft {
 
 const char* to_text(Code code) {
     switch (code) {
-        case Code::truncated: return "the bytes ended before the message did";
-        case Code::malformed: return "the bytes break a rule of the protocol";
-        case Code::unsupported: return "this is legal but not supported here";
-        case Code::access_denied: return "access is not allowed";
-        case Code::out_of_range: return "this lies outside the device";
-        case Code::exhausted: return "a limit was reached";
-        case Code::disconnected: return "the other side is gone";
-        case Code::timed_out: return "the other side did not answer in time";
-        case Code::not_found: return "there is no such thing";
-        case Code::io_failed: return "the disk or the network failed";
+        case Code::truncated:
+            return "the bytes ended before the message did";
+        case Code::malformed:
+            return "the bytes break a rule of the protocol";
+        case Code::unsupported:
+            return "this is legal but not supported here";
+        case Code::access_denied:
+            return "access is not allowed";
+        case Code::out_of_range:
+            return "this lies outside the device";
+        case Code::exhausted:
+            return "a limit was reached";
+        case Code::disconnected:
+            return "the other side is gone";
+        case Code::timed_out:
+            return "the other side did not answer in time";
+        case Code::not_found:
+            return "there is no such thing";
+        case Code::io_failed:
+            return "the disk or the network failed";
     }
     return "an unknown error";
 }

@@ -15,7 +15,8 @@ namespace weft::test {
 /// `on_outcome`. Stops when the receiver wants nothing, fails, or the stream ends; returns how many
 /// bytes it took.
 template <StreamReceiver Receiver, class OnOutcome>
-std::size_t deliver(Receiver& receiver, ConstBuffer stream, std::size_t step, OnOutcome on_outcome) {
+std::size_t deliver(Receiver& receiver, ConstBuffer stream, std::size_t step,
+                    OnOutcome on_outcome) {
     std::size_t at = 0;
     while (at < stream.size()) {
         auto piece = stream.subspan(at, std::min(step, stream.size() - at));

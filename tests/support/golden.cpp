@@ -13,8 +13,8 @@ Bytes from_hex(std::string_view text) {
     int high = -1;
     for (char letter : text) {
         if (std::isspace(static_cast<unsigned char>(letter))) continue;
-        auto digit = std::string_view("0123456789abcdef").find(
-            static_cast<char>(std::tolower(static_cast<unsigned char>(letter))));
+        auto digit = std::string_view("0123456789abcdef")
+                         .find(static_cast<char>(std::tolower(static_cast<unsigned char>(letter))));
         if (digit == std::string_view::npos) {
             ADD_FAILURE() << "'" << letter << "' is not a hexadecimal digit in: " << text;
             return octets;
@@ -52,7 +52,8 @@ Bytes golden(const std::string& name) {
     for (std::string line; std::getline(file, line);) {
         if (line.empty() || line[0] == '#') continue;
         auto space = line.find(' ');
-        if (space == std::string::npos || std::stoul(line.substr(0, space), nullptr, 16) != octets.size()) {
+        if (space == std::string::npos ||
+            std::stoul(line.substr(0, space), nullptr, 16) != octets.size()) {
             ADD_FAILURE() << name << ": wrong offset, expected " << octets.size() << ": " << line;
             return octets;
         }

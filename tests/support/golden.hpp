@@ -20,7 +20,8 @@ namespace weft::test {
 
 using Bytes = std::vector<std::byte>;
 
-/// The octets of tests/golden/<name>. Fails the test, with the line, if the file is not well formed.
+/// The octets of tests/golden/<name>. Fails the test, with the line, if the file is not well
+/// formed.
 Bytes golden(const std::string& name);
 
 /// The octets written in a text like "c1 40 1bad cafe"; white space is ignored.

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "block/memory_disk.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "base/bytes.hpp"
+#include "base/check.hpp"
+
+namespace weft::block {
+namespace {
+
+/// Calls `each(word index, mask)` for the bits [first, last) of a bitmap of 64-bit words.
+template <class Each>
+void for_each_word(std::uint64_t first, std::uint64_t last, Each each) {
+    while (first < last) {
+        std::uint64_t count = std::min(64 - first % 64, last - first);
+        std::uint64_t ones = count == 64 ? ~0ull : (1ull << count) - 1;
+        each(first / 64, ones << first % 64);
+        first += count;
+    }
+}
+
+}  // namespace
+
+MemoryDisk::MemoryDisk(std::unique_ptr<SparseMemory> memory, std::uint64_t bound)
+    : memory_(std::move(memory)),
+      octets_(memory_->all()),
+      bound_blocks_(round_up(bound, block_size) / block_size),
+      bitmap_(round_up(octets_.size(), block_size * 64) / (block_size * 64)) {}
+
+BlockTraits MemoryDisk::traits() const {
+    return {.size = octets_.size(),
+            .can_trim = true,
+            .can_write_zeroes = true,
+            .can_report_status = true};
+}
+
+void MemoryDisk::submit(BlockRequest& request) {
+    request.completed(perform(request));
+}
+
+Result<void> MemoryDisk::perform(BlockRequest& request) {
+    if (!within(request.offset, request.length, octets_.size()))
+        return Error{.code = Code::out_of_range};
+    switch (request.operation) {
+        case BlockOperation::read:
+        case BlockOperation::write:
+            return move(request);
+        case BlockOperation::trim:
+            return zero(request.offset, request.length, false);
+        case BlockOperation::write_zeroes:
+            return zero(request.offset, request.length, request.keep_space);
+        case BlockOperation::status:
+            report(request);
+            return {};
+        case BlockOperation::flush:
+        case BlockOperation::prefetch:
+            return {};
+    }
+    return Error{.code = Code::unsupported};
+}
+
+Result<void> MemoryDisk::move(BlockRequest& request) {
+    bool writing = request.operation == BlockOperation::write;
+    if (writing && !allocate(request.offset, request.length)) return Error{.code = Code::exhausted};
+    Buffer here = octets_.subspan(request.offset, request.length);
+    for (Buffer there : request.memory) {
+        WEFT_CHECK(there.size() <= here.size());
+        if (there.data() != here.data() && !there.empty()) {
+            if (writing)
+                std::memcpy(here.data(), there.data(), there.size());
+            else
+                std::memcpy(there.data(), here.data(), there.size());
+        }
+        here = here.subspan(there.size());
+    }
+    WEFT_CHECK(here.empty());
+    return {};
+}
+
+Result<void> MemoryDisk::zero(std::uint64_t offset, std::uint64_t length, bool keep_space) {
+    if (keep_space && !allocate(offset, length)) return Error{.code = Code::exhausted};
+    // Whole blocks go back; the edges of a range are zeroed in place, and only where there is data.
+    std::uint64_t end = offset + length;
+    auto whole_end =
+        end == octets_.size() ? round_up(end, block_size) : round_down(end, block_size);
+    std::uint64_t first = round_up(offset, block_size) / block_size;
+    std::uint64_t last = whole_end / block_size;
+    if (keep_space || first >= last) {
+        for (std::uint64_t at = offset; at < end;) {
+            std::uint64_t next = std::min(round_down(at, block_size) + block_size, end);
+            if (allocated(at / block_size)) std::memset(octets_.data() + at, 0, next - at);
+            at = next;
+        }
+        return {};
+    }
+    for (auto [from, to] : {std::pair{offset, first * block_size}, {last * block_size, end}})
+        if (from < to && allocated(from / block_size))
+            std::memset(octets_.data() + from, 0, to - from);
+    std::uint64_t freed = 0;
+    for_each_word(first, last, [&](std::uint64_t word, std::uint64_t mask) {
+        freed += static_cast<std::uint64_t>(std::popcount(bitmap_[word] & mask));
+        bitmap_[word] &= ~mask;
+    });
+    allocated_blocks_ -= freed;
+    if (freed > 0) {
+        auto from = first * block_size;
+        memory_->release(from, std::min(last * block_size, octets_.size()) - from);
+    }
+    return {};
+}
+
+bool MemoryDisk::allocate(std::uint64_t offset, std::uint64_t length) {
+    if (length == 0) return true;
+    std::uint64_t first = offset / block_size;
+    std::uint64_t last = round_up(offset + length, block_size) / block_size;
+    std::uint64_t missing = 0;
+    for_each_word(first, last, [&](std::uint64_t word, std::uint64_t mask) {
+        missing += static_cast<std::uint64_t>(std::popcount(~bitmap_[word] & mask));
+    });
+    if (missing == 0) return true;
+    if (allocated_blocks_ + missing > bound_blocks_) return false;
+    for_each_word(first, last,
+                  [&](std::uint64_t word, std::uint64_t mask) { bitmap_[word] |= mask; });
+    allocated_blocks_ += missing;
+    return true;
+}
+
+void MemoryDisk::report(BlockRequest& request) const {
+    request.extent_count = 0;
+    std::uint64_t at = request.offset;
+    std::uint64_t end = request.offset + request.length;
+    while (at < end && request.extent_count < request.extents.size()) {
+        bool data = allocated(at / block_size);
+        std::uint64_t next = at;
+        while (next < end && allocated(next / block_size) == data) {
+            // Whole words of one state are stepped over at once: a terabyte of hole is quick.
+            std::uint64_t word = bitmap_[next / block_size / 64];
+            std::uint64_t unit = word == (data ? ~0ull : 0) ? block_size * 64 : block_size;
+            next = std::min(round_down(next, unit) + unit, end);
+        }
+        request.extents[request.extent_count++] = {next - at, !data, !data};
+        at = next;
+    }
+}
+
+Buffer MemoryDisk::lend(BlockOperation operation, std::uint64_t offset, std::uint64_t length) {
+    if (length == 0 || !within(offset, length, octets_.size())) return {};
+    if (operation == BlockOperation::write && !allocate(offset, length)) return {};
+    return octets_.subspan(offset, length);
+}
+
+}  // namespace weft::block

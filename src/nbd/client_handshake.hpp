@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The client's side of option haggling: ask for structured replies, for allocation status, then go.
+//
+// Servers that lack an option refuse it and the next is tried; a server too old for GO is asked
+// with EXPORT_NAME.
+#pragma once
+
+#include <string>
+
+#include "nbd/client_receiver.hpp"
+#include "nbd/limits.hpp"
+#include "nbd/outbox.hpp"
+
+namespace weft::nbd {
+
+/// What the server said of the export, and what both agreed to speak.
+struct Agreement {
+    std::uint64_t size = 0;
+    wire::nbd::TransmissionFlags flags;
+    wire::nbd::InfoBlockSize blocks{1, 4096, transfer_max};
+    bool structured_replies = false;
+    std::optional<std::uint32_t> allocation_context;
+};
+
+class ClientHandshake {
+public:
+    explicit ClientHandshake(std::string export_name) : export_name_(std::move(export_name)) {}
+
+    enum class Next : std::uint8_t { more, transmission };
+    Result<Next> greeting(const wire::nbd::Greeting& greeting, ClientReceiver& receiver,
+                          Outbox& out);
+    Result<Next> option_reply(const OptionReply& reply, ClientReceiver& receiver, Outbox& out);
+    /// The end of an EXPORT_NAME handshake.
+    Result<Next> export_name_reply(const ReplyBody& body);
+
+    const Agreement& agreement() const { return agreement_; }
+    /// The server's own words on why it refused, if it gave some.
+    const std::string& refusal() const { return refusal_; }
+
+private:
+    void ask(wire::nbd::Option option, std::size_t size, Outbox& out);
+    void ask_for_allocation_status(Outbox& out);
+    void ask_to_go(Outbox& out);
+    void ask_by_name(ClientReceiver& receiver, Outbox& out);
+    Result<void> note_info(ConstBuffer data);
+
+    std::string export_name_;
+    Agreement agreement_;
+    std::string refusal_;
+    wire::nbd::Option asked_{};
+    bool no_zeroes_ = false;
+    bool size_known_ = false;
+};
+
+}  // namespace weft::nbd

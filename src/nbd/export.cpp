@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nbd/export.hpp"
+
+#include <algorithm>
+
+namespace weft::nbd {
+
+wire::nbd::TransmissionFlags Export::flags(bool structured_replies) const {
+    auto traits = device->traits();
+    bool writable = !read_only && !traits.read_only;
+    return {.read_only = !writable,
+            .can_flush = true,
+            .can_write_durably = true,
+            .rotational = traits.rotational,
+            .can_trim = writable && traits.can_trim,
+            .can_write_zeroes = writable && traits.can_write_zeroes,
+            .can_keep_together = structured_replies,
+            .many_connections = true,
+            .can_cache = true,
+            .can_zero_fast = writable && traits.can_write_zeroes};
+}
+
+Result<void> Exports::add(Export offered) {
+    if (exports_.size() == exports_max) return Error{.code = Code::exhausted};
+    if (offered.name.size() > wire::nbd::string_max ||
+        offered.description.size() > wire::nbd::string_max)
+        return Error{.code = Code::out_of_range};
+    auto same = [&](const Export& other) { return other.name == offered.name; };
+    if (std::ranges::any_of(exports_, same)) return Error{.code = Code::malformed};
+    exports_.push_back(std::move(offered));
+    return {};
+}
+
+const Export* Exports::find(std::string_view name) const {
+    for (const auto& offered : exports_)
+        if (offered.name == name) return &offered;
+    return name.empty() && !exports_.empty() ? &exports_.front() : nullptr;
+}
+
+}  // namespace weft::nbd

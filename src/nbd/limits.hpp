@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every bound of the NBD server and client, in one place.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+#include "weft/instant.hpp"
+
+namespace weft::nbd {
+
+/// The longest read or write: what nbdkit, qemu and the kernel allow too.
+inline constexpr std::uint32_t transfer_max = 32u << 20;
+
+/// Requests a connection may have under way. libnbd and qemu keep 16 to 64.
+inline constexpr std::size_t requests_in_flight_max = 128;
+
+/// Payload a connection may make us hold, when the device cannot lend its own memory.
+inline constexpr std::size_t payload_bytes_max = 64u << 20;
+
+/// A refused write of up to this size is read to its end and answered; a larger one ends the
+/// connection, since a client that far off is not speaking to us.
+inline constexpr std::uint64_t refused_payload_max = 64u << 20;
+
+/// An option's data: the longest legal name and a few dozen meta context queries.
+inline constexpr std::size_t option_bytes_max = 16u << 10;
+/// A longer option is read to its end and answered "too big" up to here; then we hang up.
+inline constexpr std::size_t option_skip_max = 1u << 20;
+/// Options one client may try. Real ones need fewer than ten.
+inline constexpr std::size_t options_max = 256;
+/// Option replies waiting to be sent, above which no further option is read.
+inline constexpr std::size_t option_replies_bytes_max = 64u << 10;
+/// How long a client may take to say what it wants.
+inline constexpr Duration handshake_time = std::chrono::seconds(30);
+
+/// Extents told in one block status reply. Clients ask again for the rest.
+inline constexpr std::size_t extents_max = 512;
+
+inline constexpr std::size_t exports_max = 1024;
+
+}  // namespace weft::nbd

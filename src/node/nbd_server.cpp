@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/nbd_server.hpp"
+
+namespace weft::node {
+
+struct NbdServer::Connection {
+    std::unique_ptr<Stream> stream;
+    std::optional<nbd::ServerConnection> engine;
+    std::string peer;
+};
+
+NbdServer::NbdServer(World& world, Options options)
+    : world_(world), options_(options), pool_(options.idle_buffer_bytes) {}
+
+NbdServer::~NbdServer() {
+    *alive_ = false;
+}
+
+Result<Address> NbdServer::listen(const Address& address) {
+    WEFT_TRY(auto listener, world_.listen(address, [this](std::unique_ptr<Stream> stream) {
+        accepted(std::move(stream));
+    }));
+    listeners_.push_back(std::move(listener));
+    return listeners_.back()->address();
+}
+
+void NbdServer::accepted(std::unique_ptr<Stream> stream) {
+    if (connections_.size() >= options_.connections_max) {
+        tell({Event::Kind::refused, stream->peer(), {}, Error{.code = Code::exhausted}});
+        return;
+    }
+    auto which = connections_.emplace(connections_.end());
+    which->peer = stream->peer();
+    which->stream = std::move(stream);
+    which->engine.emplace(exports_, pool_, statistics_, world_.now(),
+                          nbd::ServerConnection::Holder{
+                              .wake = [which] { which->stream->wake(); },
+                              .gone = [this, which] { gone(which); },
+                          });
+    tell({Event::Kind::connected, which->peer, {}, {}});
+    which->stream->drive(*which->engine);
+}
+
+void NbdServer::gone(std::list<Connection>::iterator which) {
+    const auto* chosen = which->engine->chosen();
+    tell({Event::Kind::left, which->peer, chosen ? chosen->name : "", which->engine->fault()});
+    // We are being called from inside the connection: it can only be destroyed later.
+    world_.defer([this, which, alive = alive_] {
+        if (*alive) connections_.erase(which);
+    });
+}
+
+void NbdServer::stop() {
+    listeners_.clear();
+    for (auto& connection : connections_) {
+        connection.stream.reset();
+        connection.engine->closed(std::nullopt);
+    }
+}
+
+}  // namespace weft::node
