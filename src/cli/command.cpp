@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/command.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace weft::cli {
+namespace {
+
+// clang-format off
+constexpr Command table[] = {
+    {"export nbd", "(--memory SIZE | --file PATH)… (--unix PATH | --tcp HOST:PORT)… [--name NAME]…",
+     "Serve disks to NBD clients", export_nbd},
+    {"disk info", "URI [--json]",
+     "Say what an NBD server offers at nbd://HOST/NAME", disk_info},
+    {"disk copy", "SOURCE TARGET [--json]",
+     "Copy a disk: each side a file or an NBD URI", disk_copy},
+    {"version", "[--json]",
+     "Say which weft this is", version},
+    {"help", "[COMMAND]",
+     "Say what weft can do, or explain one command", help},
+};
+// clang-format on
+
+/// The command whose words `arguments` begin with, and how many words that took.
+std::pair<const Command*, std::size_t> find(const Arguments& arguments) {
+    for (const auto& command : table) {
+        std::string name;
+        for (std::size_t count = 0; count < arguments.size() && count < 2; ++count) {
+            name += (count ? " " : "") + arguments[count];
+            if (name == command.name) return {&command, count + 1};
+        }
+    }
+    return {nullptr, 0};
+}
+
+std::string usage_of(const Command& command) {
+    return fmt::format("usage: weft {} {}", command.name, command.usage);
+}
+
+int misuse(const Arguments& arguments) {
+    std::string nouns;
+    for (const auto& command : table) {
+        std::string_view name = command.name;
+        if (name.starts_with(arguments.front() + " "))
+            nouns += fmt::format("{}weft {}", nouns.empty() ? "" : ", ", name);
+    }
+    if (!nouns.empty())
+        fmt::print(stderr, "weft: '{}' needs a verb: {}\n", arguments.front(), nouns);
+    else
+        fmt::print(stderr, "weft: there is no command '{}'; 'weft help' lists what there is\n",
+                   arguments.front());
+    return misused;
+}
+
+}  // namespace
+
+std::span<const Command> commands() { return table; }
+
+int refuse(const std::string& sentence) {
+    fmt::print(stderr, "weft: {}\n", sentence);
+    return refused;
+}
+
+std::optional<int> parse(const Command& self, CLI::App& options, const Arguments& arguments) {
+    options.name(fmt::format("weft {}", self.name));
+    options.description(self.summary);
+    try {
+        // CLI11 takes its arguments last first.
+        options.parse(Arguments(arguments.rbegin(), arguments.rend()));
+        return {};
+    } catch (const CLI::CallForHelp&) {
+        fmt::print("{}: {}\n{}\n", self.name, self.summary, usage_of(self));
+        auto text = options.help();
+        auto options_at = text.find("\nOptions:");
+        if (options_at != std::string::npos) fmt::print("{}", text.substr(options_at));
+        return done;
+    } catch (const CLI::ParseError& wrong) {
+        std::string sentence = wrong.what();
+        std::ranges::replace(sentence, '\n', ' ');
+        fmt::print(stderr, "weft: {}\n{}\n", sentence, usage_of(self));
+        return misused;
+    }
+}
+
+int run(const Arguments& arguments) {
+    if (arguments.empty() || arguments == Arguments{"--help"} || arguments == Arguments{"-h"})
+        return run({"help"});
+    if (arguments == Arguments{"--version"}) return run({"version"});
+    auto [command, words] = find(arguments);
+    if (command == nullptr) return misuse(arguments);
+    return command->run(*command, Arguments(arguments.begin() + words, arguments.end()));
+}
+
+int help(const Command& self, const Arguments& arguments) {
+    if (!arguments.empty() && arguments.front() != "--help") {
+        auto [command, words] = find(arguments);
+        if (command == nullptr) return misuse(arguments);
+        if (command->run != self.run) return command->run(*command, {"--help"});
+    }
+    fmt::print("weft: RDMA and the storage built on it, in user space\n\n");
+    for (const auto& command : table) {
+        fmt::print("  weft {} {}\n      {}\n", command.name, command.usage, command.summary);
+    }
+    fmt::print("\n'weft help COMMAND' explains one; sizes are written 64k, 512M, 1G.\n");
+    return done;
+}
+
+int version(const Command& self, const Arguments& arguments) {
+    CLI::App options;
+    bool json = false;
+    options.add_flag("--json", json, "as a JSON document");
+    if (auto leave = parse(self, options, arguments)) return *leave;
+    if (json)
+        fmt::print("{}\n", nlohmann::json{{"name", "weft"}, {"version", WEFT_VERSION}}.dump());
+    else
+        fmt::print("weft {}\n", WEFT_VERSION);
+    return done;
+}
+
+}  // namespace weft::cli

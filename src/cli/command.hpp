@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line as a table: noun, verb, usage, one sentence, and the function that does it.
+//
+// `weft help`, the error for an unknown command and the test that each command can explain itself
+// are all made from this table. Options are declared by each command with CLI11.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace weft::cli {
+
+/// What a command answers to the shell.
+enum Status : int {
+    done = 0,
+    refused = 1,  ///< one sentence on stderr says why
+    misused = 2,  ///< the usage line was printed too
+};
+
+using Arguments = std::vector<std::string>;
+
+struct Command {
+    const char* name;   ///< "export nbd"
+    const char* usage;  ///< what follows the name
+    const char* summary;
+    int (*run)(const Command& self, const Arguments& arguments);
+};
+
+/// In the order `weft help` prints them.
+std::span<const Command> commands();
+
+/// The whole program: finds the command and runs it.
+int run(const Arguments& arguments);
+
+/// Prints "weft: <sentence>" on stderr.
+[[nodiscard]] int refuse(const std::string& sentence);
+
+/// Reads `arguments` into what `options` declares. Nothing: go on. A number: leave with it, because
+/// help was asked for and printed, or the arguments were wrong and that was said.
+std::optional<int> parse(const Command& self, CLI::App& options, const Arguments& arguments);
+
+int export_nbd(const Command& self, const Arguments& arguments);
+int disk_info(const Command& self, const Arguments& arguments);
+int disk_copy(const Command& self, const Arguments& arguments);
+int version(const Command& self, const Arguments& arguments);
+int help(const Command& self, const Arguments& arguments);
+
+}  // namespace weft::cli

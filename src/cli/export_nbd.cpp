@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// `weft export nbd`: serve disks to NBD clients until told to stop.
+#include <fmt/format.h>
+
+#include <csignal>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/error_text.hpp"
+#include "block/memory_disk.hpp"
+#include "cli/command.hpp"
+#include "cli/text.hpp"
+#include "linux/anonymous_memory.hpp"
+#include "linux/world.hpp"
+#include "node/nbd_server.hpp"
+
+namespace weft::cli {
+namespace {
+
+using nlohmann::json;
+
+struct Wishes {
+    std::vector<std::string> memory, files, names, tcp, unix_paths;
+    std::string description, memory_limit, file_engine = "auto";
+    bool read_only = false, direct = false, as_json = false;
+    std::size_t connections = 1024;
+};
+
+/// One disk that is served, and how to speak of it.
+struct Disk {
+    std::unique_ptr<BlockDevice> device;
+    std::string name;
+    std::string what;  ///< "in memory", "disk.img"
+};
+
+/// A sentence for the user, thrown to the one place that prints it.
+struct Refusal {
+    std::string sentence;
+};
+
+void declare(CLI::App& options, Wishes& wishes) {
+    options.add_option("--memory", wishes.memory, "a disk of this size in memory (repeatable)");
+    options.add_option("--file", wishes.files, "a file or block device as the disk (repeatable)");
+    options.add_option("--name", wishes.names, "the export's name; one per disk, files first");
+    options.add_option("--description", wishes.description, "a sentence clients can show");
+    options.add_flag("--read-only", wishes.read_only, "refuse every change");
+    options.add_flag("--direct", wishes.direct, "file past the page cache (O_DIRECT)");
+    options.add_option("--memory-limit", wishes.memory_limit,
+                       "how much of a memory disk may hold data at a time");
+    options.add_option("--file-engine", wishes.file_engine, "how files are reached")
+        ->check(CLI::IsMember({"auto", "uring", "threads"}));
+    options.add_option("--tcp", wishes.tcp, "listen on HOST:PORT (repeatable)");
+    options.add_option("--unix", wishes.unix_paths, "listen on a Unix socket (repeatable)");
+    options.add_option("--connections", wishes.connections, "clients at a time")
+        ->check(CLI::Range(1, 65536));
+    options.add_flag("--json", wishes.as_json, "say what happens as JSON, a line each");
+}
+
+std::vector<std::string> names_for(const Wishes& wishes) {
+    auto count = wishes.files.size() + wishes.memory.size();
+    if (count == 0) throw Refusal{"nothing to export; give --memory SIZE or --file PATH"};
+    if (wishes.tcp.empty() && wishes.unix_paths.empty())
+        throw Refusal{"nowhere to listen; give --unix PATH or --tcp HOST:PORT"};
+    if (!wishes.names.empty() && wishes.names.size() != count)
+        throw Refusal{fmt::format("{} disks but {} names; give one --name per disk, or none", count,
+                                  wishes.names.size())};
+    if (!wishes.names.empty()) return wishes.names;
+    if (count == 1) return {""};
+    std::vector<std::string> names;
+    for (const auto& file : wishes.files) names.push_back(std::filesystem::path(file).filename());
+    for (std::size_t i = 0; i < wishes.memory.size(); ++i)
+        names.push_back(fmt::format("memory{}", i));
+    return names;
+}
+
+std::unique_ptr<BlockDevice> memory_disk(const std::string& text, const Wishes& wishes) {
+    auto size = parse_size(text);
+    if (!size || *size == 0) throw Refusal{fmt::format("'{}' is not a size like 512M or 1G", text)};
+    auto limit = wishes.memory_limit.empty() ? size : parse_size(wishes.memory_limit);
+    if (!limit) throw Refusal{fmt::format("'{}' is not a size like 512M", wishes.memory_limit)};
+    auto memory = linux::make_anonymous_memory(*size);
+    if (!memory)
+        throw Refusal{fmt::format("a memory disk of {} cannot be had here: {}", show_size(*size),
+                                  to_text(memory.error()))};
+    return std::make_unique<block::MemoryDisk>(std::move(*memory), *limit);
+}
+
+std::vector<Disk> open_disks(World& world, const Wishes& wishes) {
+    auto names = names_for(wishes);
+    std::vector<Disk> disks;
+    for (const auto& file : wishes.files) {
+        auto disk = world.open_disk({file, wishes.read_only, wishes.direct});
+        if (!disk) throw Refusal{fmt::format("{}: {}", file, to_text(disk.error()))};
+        disks.push_back({std::move(*disk), names[disks.size()], file});
+    }
+    for (const auto& size : wishes.memory)
+        disks.push_back({memory_disk(size, wishes), names[disks.size()], "in memory"});
+    return disks;
+}
+
+std::vector<Address> listen(node::NbdServer& server, const Wishes& wishes) {
+    std::vector<Address> asked;
+    for (const auto& text : wishes.tcp) {
+        auto address = parse_tcp(text);
+        if (!address) throw Refusal{fmt::format("'{}' is not HOST:PORT", text)};
+        asked.push_back(*address);
+    }
+    for (const auto& path : wishes.unix_paths)
+        asked.push_back(Address::unix_socket(std::filesystem::absolute(path)));
+    std::vector<Address> listening;
+    for (const auto& address : asked) {
+        auto real = server.listen(address);
+        if (!real)
+            throw Refusal{fmt::format("cannot listen on {}: {}", show_address(address),
+                                      to_text(real.error()))};
+        listening.push_back(*real);
+    }
+    return listening;
+}
+
+void announce(const Wishes& wishes, const std::vector<Disk>& disks,
+              const std::vector<Address>& listening) {
+    auto document = json{{"event", "listening"}, {"exports", json::array()}};
+    for (const auto& disk : disks) {
+        auto size = disk.device->traits().size;
+        auto entry = json{{"name", disk.name},
+                          {"size", size},
+                          {"backing", disk.what},
+                          {"read_only", wishes.read_only},
+                          {"uris", json::array()}};
+        if (!wishes.as_json)
+            fmt::print("{}: {} {}, {}\n", disk.name.empty() ? "the default export" : disk.name,
+                       show_size(size), disk.what, wishes.read_only ? "read-only" : "read and write");
+        for (const auto& address : listening) {
+            auto uri = show_nbd_uri({address, disk.name});
+            entry["uris"].push_back(uri);
+            if (wishes.as_json) continue;
+            fmt::print("    nbdinfo '{0}'\n    nbdcopy '{0}' copy.img\n    qemu-io -f raw '{0}'\n",
+                       uri);
+        }
+        document["exports"].push_back(entry);
+    }
+    if (wishes.as_json)
+        fmt::print("{}\n", document.dump());
+    else
+        fmt::print("Paste one of these in another terminal. Ctrl-C here stops the export.\n");
+    std::fflush(stdout);
+}
+
+void tell(const Wishes& wishes, const node::NbdServer::Event& event) {
+    using Kind = node::NbdServer::Event::Kind;
+    constexpr const char* words[] = {"connected", "left", "refused"};
+    auto kind = words[static_cast<std::size_t>(event.kind)];
+    if (wishes.as_json) {
+        auto line = json{{"event", kind}, {"peer", event.peer}};
+        if (event.fault) line["fault"] = to_text(event.fault->code);
+        fmt::print("{}\n", line.dump());
+    } else if (event.kind == Kind::refused) {
+        fmt::print("{}: turned away, {} clients are the limit\n", event.peer, wishes.connections);
+    } else if (event.kind == Kind::left && event.fault &&
+               event.fault->code != Code::disconnected) {
+        fmt::print("{}: dropped, {}\n", event.peer, to_text(event.fault->code));
+    }
+    std::fflush(stdout);
+}
+
+void sum_up(const Wishes& wishes, const nbd::Statistics& sums) {
+    if (wishes.as_json)
+        fmt::print("{}\n", json{{"event", "stopped"},
+                                {"connections", sums.connections},
+                                {"requests", sums.requests},
+                                {"refused", sums.refused},
+                                {"bytes_read", sums.bytes_read},
+                                {"bytes_written", sums.bytes_written}}
+                               .dump());
+    else
+        fmt::print("Stopped after {} connections, {} requests ({} refused): {} read, {} written.\n",
+                   sums.connections, sums.requests, sums.refused, show_size(sums.bytes_read),
+                   show_size(sums.bytes_written));
+}
+
+void serve(const Wishes& wishes) {
+    constexpr std::pair<std::string_view, linux::FileEngine> engines[] = {
+        {"auto", linux::FileEngine::automatic},
+        {"uring", linux::FileEngine::uring},
+        {"threads", linux::FileEngine::threads}};
+    linux::WorldOptions options;
+    for (auto [name, engine] : engines)
+        if (wishes.file_engine == name) options.files = engine;
+    auto world = linux::World::make(options);
+    if (!world) throw Refusal{fmt::format("cannot start: {}", to_text(world.error()))};
+    auto disks = open_disks(**world, wishes);
+    node::NbdServer server(**world, {.connections_max = wishes.connections});
+    for (const auto& disk : disks)
+        if (auto added = server.add({disk.name, wishes.description, disk.device.get(),
+                                     wishes.read_only});
+            !added)
+            throw Refusal{fmt::format("export name '{}' is taken twice, or too long (4096 at most)",
+                                      disk.name)};
+    auto listening = listen(server, wishes);
+    server.on_event([&](const auto& event) { tell(wishes, event); });
+    for (int signal : {SIGINT, SIGTERM})
+        if (auto heard = (*world)->on_signal(signal, [&] { (*world)->stop(); }); !heard)
+            throw Refusal{fmt::format("cannot hear signals: {}", to_text(heard.error()))};
+    announce(wishes, disks, listening);
+    (*world)->run();
+    server.stop();
+    (*world)->run_until([&] { return server.quiet(); });
+    sum_up(wishes, server.statistics());
+}
+
+}  // namespace
+
+int export_nbd(const Command& self, const Arguments& arguments) {
+    CLI::App options;
+    Wishes wishes;
+    declare(options, wishes);
+    if (auto leave = parse(self, options, arguments)) return *leave;
+    try {
+        serve(wishes);
+        return done;
+    } catch (const Refusal& refusal) {
+        return refuse(refusal.sentence);
+    }
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/text.hpp"
+
+#include <gtest/gtest.h>
+
+namespace weft::cli {
+namespace {
+
+TEST(Size, IsReadAsPeopleWriteIt) {
+    EXPECT_EQ(parse_size("512"), 512u);
+    EXPECT_EQ(parse_size("64k"), 65536u);
+    EXPECT_EQ(parse_size("1G"), 1u << 30);
+    EXPECT_EQ(parse_size("1GiB"), 1u << 30);
+    EXPECT_EQ(parse_size("1gb"), 1u << 30);
+    EXPECT_EQ(parse_size("1.5M"), 3u << 19);
+    EXPECT_EQ(parse_size("9223372036854775807"), 9223372036854775807u);
+}
+
+TEST(Size, IsRefusedWhenItIsNone) {
+    for (auto text : {"", "G", "1X", "-1", "1.3", "1 G", "1GG", "99999999E", "0x10", "1GiBs"})
+        EXPECT_FALSE(parse_size(text)) << text;
+}
+
+TEST(Size, IsShownShort) {
+    EXPECT_EQ(show_size(0), "0 B");
+    EXPECT_EQ(show_size(1023), "1023 B");
+    EXPECT_EQ(show_size(1u << 30), "1 GiB");
+    EXPECT_EQ(show_size(3u << 19), "1.5 MiB");
+    EXPECT_EQ(show_size(~0ull), "16 EiB");
+}
+
+TEST(TcpAddress, IsReadAndShown) {
+    EXPECT_EQ(parse_tcp("127.0.0.1:10809"), Address::tcp("127.0.0.1", 10809));
+    EXPECT_EQ(parse_tcp("[::1]:1"), Address::tcp("::1", 1));
+    EXPECT_EQ(show_address(Address::tcp("::1", 1)), "[::1]:1");
+    EXPECT_EQ(show_address(Address::tcp("box", 2)), "box:2");
+    for (auto text : {"", "host", "host:", ":1", "host:65536", "host:-1", "::1:10809", "host:1x"})
+        EXPECT_FALSE(parse_tcp(text)) << text;
+}
+
+TEST(NbdUri, GoesThereAndBack) {
+    for (auto text : {"nbd://127.0.0.1:10809/disk0", "nbd://[::1]:7/", "nbd+unix:///a?socket=/tmp/s",
+                      "nbd+unix:///?socket=/tmp/a%20b"}) {
+        auto uri = parse_nbd_uri(text);
+        ASSERT_TRUE(uri) << text;
+        EXPECT_EQ(show_nbd_uri(*uri), text);
+    }
+    EXPECT_EQ(parse_nbd_uri("nbd://host")->address, Address::tcp("host", nbd_port));
+    EXPECT_EQ(parse_nbd_uri("nbd://host/a%2fb")->export_name, "a/b");
+    for (auto text : {"", "http://x/", "nbd+unix:///x", "nbd+unix:///x?socket=", "nbd://h/%zz"})
+        EXPECT_FALSE(parse_nbd_uri(text)) << text;
+}
+
+TEST(Duration, IsShownForPeople) {
+    EXPECT_EQ(show_duration(0.44), "0.4 s");
+    EXPECT_EQ(show_duration(200), "3 min 20 s");
+    EXPECT_EQ(show_duration(7260), "2 h 1 min");
+}
+
+}  // namespace
+}  // namespace weft::cli
