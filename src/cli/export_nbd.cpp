@@ -9,9 +9,9 @@
 #include "base/error_text.hpp"
 #include "block/memory_disk.hpp"
 #include "cli/command.hpp"
+#include "cli/disk_access.hpp"
 #include "cli/text.hpp"
 #include "linux/anonymous_memory.hpp"
-#include "linux/world.hpp"
 #include "node/nbd_server.hpp"
 
 namespace weft::cli {
@@ -33,11 +33,6 @@ struct Disk {
     std::string what;  ///< "in memory", "disk.img"
 };
 
-/// A sentence for the user, thrown to the one place that prints it.
-struct Refusal {
-    std::string sentence;
-};
-
 void declare(CLI::App& options, Wishes& wishes) {
     options.add_option("--memory", wishes.memory, "a disk of this size in memory (repeatable)");
     options.add_option("--file", wishes.files, "a file or block device as the disk (repeatable)");
@@ -48,7 +43,7 @@ void declare(CLI::App& options, Wishes& wishes) {
     options.add_option("--memory-limit", wishes.memory_limit,
                        "how much of a memory disk may hold data at a time");
     options.add_option("--file-engine", wishes.file_engine, "how files are reached")
-        ->check(CLI::IsMember({"auto", "uring", "threads"}));
+        ->check(CLI::IsMember({"auto", "ring", "threads"}));
     options.add_option("--tcp", wishes.tcp, "listen on HOST:PORT (repeatable)");
     options.add_option("--unix", wishes.unix_paths, "listen on a Unix socket (repeatable)");
     options.add_option("--connections", wishes.connections, "clients at a time")
@@ -182,15 +177,14 @@ void sum_up(const Wishes& wishes, const nbd::Statistics& sums) {
 void serve(const Wishes& wishes) {
     constexpr std::pair<std::string_view, linux::FileEngine> engines[] = {
         {"auto", linux::FileEngine::automatic},
-        {"uring", linux::FileEngine::uring},
+        {"ring", linux::FileEngine::ring},
         {"threads", linux::FileEngine::threads}};
     linux::WorldOptions options;
     for (auto [name, engine] : engines)
         if (wishes.file_engine == name) options.files = engine;
-    auto world = linux::World::make(options);
-    if (!world) throw Refusal{fmt::format("cannot start: {}", to_text(world.error()))};
-    auto disks = open_disks(**world, wishes);
-    node::NbdServer server(**world, {.connections_max = wishes.connections});
+    auto world = make_world(options);
+    auto disks = open_disks(*world, wishes);
+    node::NbdServer server(*world, {.connections_max = wishes.connections});
     for (const auto& disk : disks)
         if (auto added = server.add({disk.name, wishes.description, disk.device.get(),
                                      wishes.read_only});
@@ -200,12 +194,12 @@ void serve(const Wishes& wishes) {
     auto listening = listen(server, wishes);
     server.on_event([&](const auto& event) { tell(wishes, event); });
     for (int signal : {SIGINT, SIGTERM})
-        if (auto heard = (*world)->on_signal(signal, [&] { (*world)->stop(); }); !heard)
+        if (auto heard = world->on_signal(signal, [&] { world->stop(); }); !heard)
             throw Refusal{fmt::format("cannot hear signals: {}", to_text(heard.error()))};
     announce(wishes, disks, listening);
-    (*world)->run();
+    world->run();
     server.stop();
-    (*world)->run_until([&] { return server.quiet(); });
+    world->run_until([&] { return server.quiet(); });
     sum_up(wishes, server.statistics());
 }
 

@@ -107,7 +107,8 @@ std::optional<Address> parse_tcp(std::string_view text) {
 std::string show_address(const Address& address) {
     if (address.is_unix()) return address.path;
     bool six = address.host.find(':') != std::string::npos;
-    return fmt::format(six ? "[{}]:{}" : "{}:{}", address.host, address.port);
+    return six ? fmt::format("[{}]:{}", address.host, address.port)
+               : fmt::format("{}:{}", address.host, address.port);
 }
 
 std::optional<NbdUri> parse_nbd_uri(std::string_view text) {

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies one device onto another, many pieces at a time, and leaves holes as holes.
+//
+// The source is asked where it has data, a stretch at a time; data are read and written piece by
+// piece, and what reads as zero is zeroed on the target without being moved. Ends with a flush.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "block/buffer_pool.hpp"
+
+namespace weft::block {
+
+class Copier {
+public:
+    struct Options {
+        std::size_t pieces_in_flight = 16;
+        std::uint32_t piece_bytes = 512u << 10;
+    };
+
+    /// The target is at least as large as the source; both outlive the copier.
+    Copier(BlockDevice& source, BlockDevice& target, Options options);
+    Copier(const Copier&) = delete;
+    Copier& operator=(const Copier&) = delete;
+    ~Copier();
+
+    /// `finished` is called once, when nothing is under way any more. After a failure no new piece
+    /// is begun.
+    void start(std::function<void(Result<void>)> finished);
+
+    std::uint64_t bytes_total() const { return size_; }
+    std::uint64_t bytes_done() const { return done_; }  ///< holes included
+    std::uint64_t bytes_moved() const { return moved_; }
+
+private:
+    struct Piece;
+    struct StatusQuestion;
+    struct FinalFlush;
+    static constexpr std::size_t extents_at_a_time = 128;
+    static constexpr std::uint64_t stretch_bytes = 1u << 30;
+
+    void go_on();
+    bool know_more();
+    void learned(Result<void> outcome);
+    void begin(Piece& piece);
+    void piece_done(Piece& piece, Result<void> outcome);
+    void fail(Error why);
+    void finish_if_idle();
+
+    BlockDevice& source_;
+    BlockDevice& target_;
+    Options options_;
+    std::uint64_t size_;
+    std::uint64_t next_ = 0;  ///< the first byte no piece has taken
+    std::uint64_t done_ = 0;
+    std::uint64_t moved_ = 0;
+    std::optional<Error> fault_;
+    std::function<void(Result<void>)> finished_;
+    BufferPool pool_;
+
+    std::vector<Extent> extents_;  ///< what is known from next_ on
+    std::size_t extent_ = 0;
+    std::unique_ptr<StatusQuestion> question_;
+    std::unique_ptr<FinalFlush> flush_;
+    std::vector<Piece> pieces_;
+    std::vector<Piece*> free_;
+    bool asking_ = false;
+    bool flushing_ = false;
+    bool going_on_ = false;  ///< completions from inside submit() must not recurse
+};
+
+}  // namespace weft::block

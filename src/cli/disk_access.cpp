@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/disk_access.hpp"
+
+#include <fmt/format.h>
+
+#include "base/error_text.hpp"
+#include "cli/text.hpp"
+
+namespace weft::cli {
+
+std::unique_ptr<linux::World> make_world(const linux::WorldOptions& options) {
+    auto world = linux::World::make(options);
+    if (!world) throw Refusal{fmt::format("cannot start: {}", to_text(world.error()))};
+    return std::move(*world);
+}
+
+OpenedDisk::OpenedDisk(linux::World& world, const std::string& where, bool read_only)
+    : world_(world) {
+    if (auto uri = parse_nbd_uri(where)) {
+        std::optional<Result<void>> opened;
+        auto disk = node::NbdDisk::connect(world, uri->address, uri->export_name,
+                                           [&](Result<void> outcome) { opened = outcome; });
+        if (!disk) throw Refusal{fmt::format("{}: {}", where, to_text(disk.error()))};
+        remote_ = std::move(*disk);
+        world.run_until([&] { return opened.has_value(); });
+        if (!*opened) {
+            auto words = remote_->device().refusal();
+            throw Refusal{fmt::format("{}: {}", where,
+                                      words.empty() ? to_text(opened->error()) : words)};
+        }
+        return;
+    }
+    if (where.starts_with("nbd"))
+        throw Refusal{fmt::format("'{}' is not nbd://HOST[:PORT]/NAME or "
+                                  "nbd+unix:///NAME?socket=PATH",
+                                  where)};
+    auto disk = world.open_disk({where, read_only, false});
+    if (!disk) throw Refusal{fmt::format("{}: {}", where, to_text(disk.error()))};
+    file_ = std::move(*disk);
+}
+
+OpenedDisk::~OpenedDisk() {
+    if (!remote_) return;
+    remote_->device().disconnect();
+    world_.run_until([&] { return remote_->device().finished(); });
+}
+
+BlockDevice& OpenedDisk::device() {
+    if (remote_) return remote_->device();
+    return *file_;
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// A disk named on the command line: a file, or an NBD URI.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "linux/world.hpp"
+#include "node/nbd_disk.hpp"
+
+namespace weft::cli {
+
+/// A sentence for the user, thrown to the one place that prints it.
+struct Refusal {
+    std::string sentence;
+};
+
+/// The world, or a Refusal.
+std::unique_ptr<linux::World> make_world(const linux::WorldOptions& options);
+
+class OpenedDisk {
+public:
+    /// Opens and waits until it can be used; throws a Refusal.
+    OpenedDisk(linux::World& world, const std::string& where, bool read_only);
+    /// Says goodbye to an NBD server.
+    ~OpenedDisk();
+    OpenedDisk(const OpenedDisk&) = delete;
+    OpenedDisk& operator=(const OpenedDisk&) = delete;
+
+    BlockDevice& device();
+    /// The NBD client, if it is one.
+    nbd::Client* client() { return remote_ ? &remote_->device() : nullptr; }
+
+private:
+    linux::World& world_;
+    std::unique_ptr<BlockDevice> file_;
+    std::unique_ptr<node::NbdDisk> remote_;
+};
+
+}  // namespace weft::cli

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// `weft disk copy`: one disk onto another, with progress, rate and time left.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/error_text.hpp"
+#include "block/copier.hpp"
+#include "cli/command.hpp"
+#include "cli/disk_access.hpp"
+#include "cli/text.hpp"
+
+namespace weft::cli {
+namespace {
+
+/// A file that is not there yet is made, as large as the source and empty.
+void make_target_file(const std::string& where, std::uint64_t size) {
+    if (parse_nbd_uri(where) || std::filesystem::exists(where)) return;
+    std::error_code failed;
+    if (!std::ofstream(where).good()) throw Refusal{fmt::format("{}: cannot be made", where)};
+    std::filesystem::resize_file(where, size, failed);
+    if (failed) throw Refusal{fmt::format("{}: {}", where, failed.message())};
+}
+
+double seconds(Duration span) { return std::chrono::duration<double>(span).count(); }
+
+/// One line, rewritten once a second, on a terminal only.
+class ProgressLine {
+public:
+    ProgressLine(World& world, const block::Copier& copier) : world_(world), copier_(copier) {
+        if (!isatty(STDERR_FILENO)) return;
+        timer_ = world.make_timer([this] { show(); });
+        timer_->set(world.now() + std::chrono::milliseconds(300));
+    }
+    ~ProgressLine() {
+        if (shown_) fmt::print(stderr, "\r\033[K");
+    }
+    ProgressLine(const ProgressLine&) = delete;
+    ProgressLine& operator=(const ProgressLine&) = delete;
+    double elapsed() const { return seconds(world_.now() - began_); }
+
+private:
+    void show() {
+        auto done_bytes = static_cast<double>(copier_.bytes_done());
+        auto total = static_cast<double>(copier_.bytes_total());
+        double rate = done_bytes / std::max(elapsed(), 1e-9);
+        fmt::print(stderr, "\r\033[K{:3.0f} %  {} of {}  {}/s  {} left", 100 * done_bytes / total,
+                   show_size(copier_.bytes_done()), show_size(copier_.bytes_total()),
+                   show_size(static_cast<std::uint64_t>(rate)),
+                   show_duration(rate > 0 ? (total - done_bytes) / rate : 0));
+        std::fflush(stderr);
+        shown_ = true;
+        timer_->set(world_.now() + std::chrono::seconds(1));
+    }
+
+    World& world_;
+    const block::Copier& copier_;
+    Instant began_ = world_.now();
+    std::unique_ptr<Timer> timer_;
+    bool shown_ = false;
+};
+
+void copy(const std::string& from, const std::string& to, bool as_json) {
+    auto world = make_world({});
+    OpenedDisk source(*world, from, true);
+    auto size = source.device().traits().size;
+    make_target_file(to, size);
+    OpenedDisk target(*world, to, false);
+    auto room = target.device().traits().size;
+    if (target.device().traits().read_only) throw Refusal{fmt::format("{} is read-only", to)};
+    if (room < size)
+        throw Refusal{fmt::format("{} holds {} bytes; {} are to be copied", to, room, size)};
+
+    block::Copier copier(source.device(), target.device(), {});
+    std::optional<Result<void>> outcome;
+    double elapsed = 0;
+    {
+        ProgressLine progress(*world, copier);
+        copier.start([&](Result<void> result) { outcome = result; });
+        world->run_until([&] { return outcome.has_value(); });
+        elapsed = progress.elapsed();
+    }
+    if (!*outcome)
+        throw Refusal{fmt::format("the copy failed after {} of {}: {}",
+                                  show_size(copier.bytes_done()), show_size(size),
+                                  to_text(outcome->error()))};
+    if (as_json)
+        fmt::print("{}\n", nlohmann::json{{"source", from},
+                                          {"target", to},
+                                          {"size", size},
+                                          {"bytes_moved", copier.bytes_moved()},
+                                          {"seconds", elapsed}}
+                               .dump(2));
+    else
+        fmt::print("{}: {} copied in {}, {} of it data\n", to, show_size(size),
+                   show_duration(elapsed), show_size(copier.bytes_moved()));
+}
+
+}  // namespace
+
+int disk_copy(const Command& self, const Arguments& arguments) {
+    CLI::App options;
+    std::string from, to;
+    bool as_json = false;
+    options.add_option("SOURCE", from, "a file or an NBD URI")->required();
+    options.add_option("TARGET", to, "a file (made if it is not there) or an NBD URI")->required();
+    options.add_flag("--json", as_json, "as a JSON document");
+    if (auto leave = parse(self, options, arguments)) return *leave;
+    try {
+        copy(from, to, as_json);
+        return done;
+    } catch (const Refusal& refusal) {
+        return refuse(refusal.sentence);
+    }
+}
+
+}  // namespace weft::cli

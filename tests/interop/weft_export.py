@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts `weft export nbd` for a test and stops it again. Tests find the binary in $WEFT."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+
+WEFT = os.environ["WEFT"]
+
+
+def run(*command, timeout=120, **more):
+    """Runs a program that must succeed; its output otherwise is the failure's message."""
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True,
+                          timeout=timeout, **more)
+    if done.returncode != 0:
+        raise AssertionError(f"{' '.join(map(str, command))}: status {done.returncode}\n"
+                             f"{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+class Export:
+    """A running export. `uri` names its first disk; `log` is what it said, as JSON lines."""
+
+    def __init__(self, *options):
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = pathlib.Path(self.folder.name)
+        self.socket = self.path / "nbd.sock"
+        self.output = open(self.path / "output", "w+", encoding="utf-8")
+        command = [WEFT, "export", "nbd", "--json", "--unix", str(self.socket), *map(str, options)]
+        self.process = subprocess.Popen(command, stdout=self.output, stderr=self.output)
+        for _ in range(200):
+            if self.lines() or self.process.poll() is not None:
+                break
+            time.sleep(0.05)
+        if self.process.poll() is not None or not self.lines():
+            raise AssertionError(f"weft did not start: {(self.path / 'output').read_text()}")
+        self.exports = self.lines()[0]["exports"]
+        self.uri = self.exports[0]["uris"][0]
+
+    def uris(self):
+        return [uri for export in self.exports for uri in export["uris"]]
+
+    def lines(self):
+        text = (self.path / "output").read_text()
+        return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+    def resident_bytes(self):
+        pages = int(pathlib.Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
+    def alive(self):
+        return self.process.poll() is None
+
+    def stop(self):
+        """Asks it to stop; it must do so cleanly and say what it served."""
+        self.process.send_signal(signal.SIGTERM)
+        status = self.process.wait(30)
+        self.output.close()
+        text = (self.path / "output").read_text()
+        last = self.lines()[-1] if self.lines() else {}
+        self.folder.cleanup()
+        assert status == 0, f"weft ended with status {status}:\n{text}"
+        assert last.get("event") == "stopped", text
+        return last
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        if self.process.poll() is None:
+            self.stop()
+        elif kind is None:
+            raise AssertionError("weft died: " + (self.path / "output").read_text())
