@@ -58,6 +58,22 @@ TEST(Tshark, ComplainsAboutAMalformedMessage) {
     EXPECT_THAT(complaints(dissect(capture, {})), testing::Not(testing::IsEmpty()));
 }
 
+TEST(Tshark, ComplainsWithoutNamingAField) {
+    Capture capture;
+    TcpConversation talk(capture, {.server_port = 7174});
+    // An MPA request of revision 7: the dissector remarks on the frame, not on the field.
+    talk.client_sends(from_hex("4d504120494420526571204672616d65 00 07 0000"));
+    auto found = complaints(dissect(capture, {}));
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_THAT(found[0], testing::HasSubstr("Rev field is NOT set to one"));
+}
+
+TEST(Tshark, SpeaksInWordsToo) {
+    Capture capture;
+    TcpConversation talk(capture, {.server_port = 7});
+    EXPECT_THAT(dissect_in_words(capture, {}), testing::HasSubstr("Destination Port: 7\n"));
+}
+
 TEST(Tshark, FailsLoudlyOnAFileThatIsNoCapture) {
     EXPECT_THROW(dissect_file(WEFT_GOLDEN "/no such file.pcap", {}), std::runtime_error);
 }

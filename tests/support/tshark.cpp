@@ -11,6 +11,7 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <stdexcept>
 
 namespace weft::test {
@@ -73,6 +74,32 @@ std::string run(const std::string& command, const std::string& complaint_file) {
     return output;
 }
 
+std::string run_tshark(const char* what, const std::string& path, const TsharkOptions& options) {
+    Workplace workplace;
+    auto command = "WIRESHARK_CONFIG_DIR=" + quoted(workplace.folder()) + " tshark -n " + what +
+                   " -o ip.check_checksum:TRUE -o tcp.check_checksum:TRUE"
+                   " -o udp.check_checksum:TRUE";
+    for (const auto& rule : options.decode_as) command += " -d " + quoted(rule);
+    for (const auto& preference : options.preferences) command += " -o " + quoted(preference);
+    for (const auto& name : options.heuristics) command += " --enable-heuristic " + quoted(name);
+    return run(command + " -r " + quoted(path), workplace.file("complaints"));
+}
+
+/// The rows of the summary's tables: those that begin with a number, without it.
+std::vector<std::string> summary_lines(const std::string& summary) {
+    std::vector<std::string> rows;
+    std::istringstream lines(summary);
+    for (std::string line; std::getline(lines, line);) {
+        std::istringstream words(line);
+        std::size_t frequency = 0;
+        std::string row, word;
+        if (!(words >> frequency)) continue;
+        while (words >> word) row += row.empty() ? word : " " + word;
+        rows.push_back(row);
+    }
+    return rows;
+}
+
 void flatten(const std::string& name, const Json& value, DissectedFrame& into) {
     if (value.is_array()) {
         for (const auto& element : value) flatten(name, element, into);
@@ -132,23 +159,28 @@ std::string DissectedFrame::dump() const {
 }
 
 DissectedFrames dissect_file(const std::string& path, const TsharkOptions& options) {
-    Workplace workplace;
-    auto command = "WIRESHARK_CONFIG_DIR=" + quoted(workplace.folder()) +
-                   " tshark -n -T json --no-duplicate-keys -o ip.check_checksum:TRUE"
-                   " -o tcp.check_checksum:TRUE -o udp.check_checksum:TRUE";
-    for (const auto& rule : options.decode_as) command += " -d " + quoted(rule);
-    for (const auto& preference : options.preferences) command += " -o " + quoted(preference);
-    for (const auto& name : options.heuristics) command += " --enable-heuristic " + quoted(name);
-    command += " -r " + quoted(path);
+    auto output = run_tshark("-T json --no-duplicate-keys -z expert,warn", path, options);
+    // The frames are one JSON array, closed in a line's first column; the summary follows it.
+    auto end = output.find("\n]");
+    if (end == std::string::npos) throw std::runtime_error("no frames: tshark said " + output);
+    end += 2;
 
-    DissectedFrames frames;
-    for (const auto& packet : Json::parse(run(command, workplace.file("complaints")))) {
+    DissectedFrames dissected;
+    for (const auto& packet : Json::parse(output.substr(0, end))) {
         DissectedFrame frame;
         for (const auto& layer : packet.at("_source").at("layers").items())
             flatten(layer.key(), layer.value(), frame);
-        frames.push_back(std::move(frame));
+        dissected.frames.push_back(std::move(frame));
     }
-    return frames;
+    dissected.remarks = summary_lines(output.substr(end));
+    return dissected;
+}
+
+std::string dissect_in_words(const Capture& capture, const TsharkOptions& options) {
+    Workplace workplace;
+    auto path = workplace.file("capture.pcap");
+    capture.save(path);
+    return run_tshark("-V", path, options);
 }
 
 DissectedFrames dissect(const Capture& capture, const TsharkOptions& options) {
@@ -168,7 +200,7 @@ const DissectedFrame& frame(const DissectedFrames& frames, std::size_t number) {
 }
 
 std::vector<std::string> complaints(const DissectedFrames& frames) {
-    std::vector<std::string> found;
+    std::vector<std::string> found, messages;
     for (std::size_t index = 0; index < frames.size(); ++index) {
         auto say = [&](const std::string& what) {
             found.push_back("frame " + std::to_string(index + 1) + ": " + what);
@@ -177,9 +209,16 @@ std::vector<std::string> complaints(const DissectedFrames& frames) {
         for (const auto& [name, value] : frames[index].fields()) {
             if (name == "_ws.malformed" || name == "_ws.short") say(name + " " + value);
             if (name == "_ws.expert.message") message = value;
-            if (name == "_ws.expert.severity" && as_number(name, value) >= severity_warning)
+            if (name == "_ws.expert.severity" && as_number(name, value) >= severity_warning) {
                 say(message);
+                messages.push_back(message);
+            }
         }
+    }
+    for (const auto& remark : frames.remarks) {
+        bool said = std::any_of(messages.begin(), messages.end(),
+                                [&](const auto& text) { return remark.ends_with(text); });
+        if (!said) found.push_back("some frame: " + remark);
     }
     return found;
 }

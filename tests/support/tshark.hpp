@@ -48,17 +48,32 @@ private:
     std::vector<std::pair<std::string, std::string>> fields_;
 };
 
-using DissectedFrames = std::vector<DissectedFrame>;
+struct DissectedFrames {
+    std::vector<DissectedFrame> frames;
+    /// The warnings and errors of tshark's expert summary: "group protocol text", a line each. A
+    /// dissector can remark on a frame without marking any field, so the frames do not hold them
+    /// all.
+    std::vector<std::string> remarks;
+
+    std::size_t size() const { return frames.size(); }
+    const DissectedFrame& operator[](std::size_t index) const { return frames[index]; }
+    auto begin() const { return frames.begin(); }
+    auto end() const { return frames.end(); }
+};
 
 /// Runs tshark over the capture. Throws std::runtime_error if tshark is absent or fails.
 DissectedFrames dissect(const Capture& capture, const TsharkOptions& options);
 DissectedFrames dissect_file(const std::string& path, const TsharkOptions& options);
 
+/// What `tshark -V` prints: the words a dissector adds to a field, such as "Good CRC32", are only
+/// there.
+std::string dissect_in_words(const Capture& capture, const TsharkOptions& options);
+
 /// The frame of that number, counted from one as tshark and TcpConversation count.
 const DissectedFrame& frame(const DissectedFrames& frames, std::size_t number);
 
 /// What tshark holds against the frames: malformed protocols, and remarks of the severities
-/// warning and error. Wrong checksums of IP and TCP are among them.
+/// warning and error, whether tied to a frame or not. Wrong checksums of IP and TCP are among them.
 std::vector<std::string> complaints(const DissectedFrames& frames);
 
 }  // namespace weft::test
