@@ -82,6 +82,8 @@ std::string run_tshark(const char* what, const std::string& path, const TsharkOp
     for (const auto& rule : options.decode_as) command += " -d " + quoted(rule);
     for (const auto& preference : options.preferences) command += " -o " + quoted(preference);
     for (const auto& name : options.heuristics) command += " --enable-heuristic " + quoted(name);
+    for (const auto& name : options.no_heuristics)
+        command += " --disable-heuristic " + quoted(name);
     return run(command + " -r " + quoted(path), workplace.file("complaints"));
 }
 

@@ -19,9 +19,10 @@
 namespace weft::test {
 
 struct TsharkOptions {
-    std::vector<std::string> decode_as;    ///< as for -d: "tcp.port==10809,nbd"
-    std::vector<std::string> preferences;  ///< as for -o: "nbd.desegment:TRUE"
-    std::vector<std::string> heuristics;   ///< as for --enable-heuristic
+    std::vector<std::string> decode_as = {};      ///< as for -d: "tcp.port==10809,nbd"
+    std::vector<std::string> preferences = {};    ///< as for -o: "nbd.desegment:TRUE"
+    std::vector<std::string> heuristics = {};     ///< as for --enable-heuristic
+    std::vector<std::string> no_heuristics = {};  ///< as for --disable-heuristic
 };
 
 /// One frame as a list of (name, value) in the order of dissection. Protocols and subtrees are in
