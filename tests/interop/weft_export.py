@@ -57,7 +57,11 @@ class Export:
     def stop(self):
         """Asks it to stop; it must do so cleanly and say what it served."""
         self.process.send_signal(signal.SIGTERM)
-        status = self.process.wait(30)
+        try:
+            status = self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            status = f"{self.process.wait()}, killed because it did not stop"
         self.output.close()
         text = (self.path / "output").read_text()
         last = self.lines()[-1] if self.lines() else {}
