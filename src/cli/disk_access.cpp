@@ -14,9 +14,18 @@ std::unique_ptr<linux::World> make_world(const linux::WorldOptions& options) {
     return std::move(*world);
 }
 
+std::optional<NbdUri> as_nbd_uri(const std::string& where) {
+    auto uri = parse_nbd_uri(where);
+    if (!uri && (where.starts_with("nbd:") || where.starts_with("nbd+unix:")))
+        throw Refusal{fmt::format("'{}' is not nbd://HOST[:PORT]/NAME or "
+                                  "nbd+unix:///NAME?socket=PATH",
+                                  where)};
+    return uri;
+}
+
 OpenedDisk::OpenedDisk(linux::World& world, const std::string& where, bool read_only)
     : world_(world) {
-    if (auto uri = parse_nbd_uri(where)) {
+    if (auto uri = as_nbd_uri(where)) {
         std::optional<Result<void>> opened;
         auto disk = node::NbdDisk::connect(world, uri->address, uri->export_name,
                                            [&](Result<void> outcome) { opened = outcome; });
@@ -30,10 +39,6 @@ OpenedDisk::OpenedDisk(linux::World& world, const std::string& where, bool read_
         }
         return;
     }
-    if (where.starts_with("nbd"))
-        throw Refusal{fmt::format("'{}' is not nbd://HOST[:PORT]/NAME or "
-                                  "nbd+unix:///NAME?socket=PATH",
-                                  where)};
     auto disk = world.open_disk({where, read_only, false});
     if (!disk) throw Refusal{fmt::format("{}: {}", where, to_text(disk.error()))};
     file_ = std::move(*disk);

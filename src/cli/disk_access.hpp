@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "cli/text.hpp"
 #include "linux/world.hpp"
 #include "node/nbd_disk.hpp"
 
@@ -18,6 +19,9 @@ struct Refusal {
 
 /// The world, or a Refusal.
 std::unique_ptr<linux::World> make_world(const linux::WorldOptions& options);
+
+/// The NBD URI `where` is, or nothing if it names a file; throws a Refusal if it is a bad URI.
+std::optional<NbdUri> as_nbd_uri(const std::string& where);
 
 class OpenedDisk {
 public:

@@ -18,7 +18,7 @@ namespace {
 
 /// A file that is not there yet is made, as large as the source and empty.
 void make_target_file(const std::string& where, std::uint64_t size) {
-    if (parse_nbd_uri(where) || std::filesystem::exists(where)) return;
+    if (as_nbd_uri(where) || std::filesystem::exists(where)) return;
     std::error_code failed;
     if (!std::ofstream(where).good()) throw Refusal{fmt::format("{}: cannot be made", where)};
     std::filesystem::resize_file(where, size, failed);

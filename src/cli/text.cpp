@@ -128,8 +128,8 @@ std::optional<NbdUri> parse_nbd_uri(std::string_view text) {
     text.remove_prefix(local.size());
     constexpr std::string_view socket = "?socket=";
     auto query = text.find(socket);
-    if (!text.starts_with('/') || query == std::string_view::npos) return {};
-    auto name = percent_decoded(text.substr(1, query - 1));
+    if (query == std::string_view::npos || (query > 0 && text.front() != '/')) return {};
+    auto name = percent_decoded(query > 0 ? text.substr(1, query - 1) : "");
     auto path = percent_decoded(text.substr(query + socket.size()));
     if (!name || !path || path->empty()) return {};
     return NbdUri{Address::unix_socket(*path), *name};

@@ -46,6 +46,7 @@ TEST(NbdUri, GoesThereAndBack) {
         EXPECT_EQ(show_nbd_uri(*uri), text);
     }
     EXPECT_EQ(parse_nbd_uri("nbd://host")->address, Address::tcp("host", nbd_port));
+    EXPECT_EQ(parse_nbd_uri("nbd+unix://?socket=/s")->address, Address::unix_socket("/s"));
     EXPECT_EQ(parse_nbd_uri("nbd://host/a%2fb")->export_name, "a/b");
     for (auto text : {"", "http://x/", "nbd+unix:///x", "nbd+unix:///x?socket=", "nbd://h/%zz"})
         EXPECT_FALSE(parse_nbd_uri(text)) << text;
