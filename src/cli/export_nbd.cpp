@@ -34,9 +34,12 @@ struct Disk {
 };
 
 void declare(CLI::App& options, Wishes& wishes) {
-    options.add_option("--memory", wishes.memory, "a disk of this size in memory (repeatable)");
-    options.add_option("--file", wishes.files, "a file or block device as the disk (repeatable)");
-    options.add_option("--name", wishes.names, "the export's name; one per disk, files first");
+    auto repeatable = [&](const char* name, std::vector<std::string>& into, const char* what) {
+        options.add_option(name, into, what)->allow_extra_args(false);
+    };
+    repeatable("--memory", wishes.memory, "a disk of this size in memory (repeatable)");
+    repeatable("--file", wishes.files, "a file or block device as the disk (repeatable)");
+    repeatable("--name", wishes.names, "the export's name; one per disk, files first");
     options.add_option("--description", wishes.description, "a sentence clients can show");
     options.add_flag("--read-only", wishes.read_only, "refuse every change");
     options.add_flag("--direct", wishes.direct, "file past the page cache (O_DIRECT)");
@@ -44,8 +47,8 @@ void declare(CLI::App& options, Wishes& wishes) {
                        "how much of a memory disk may hold data at a time");
     options.add_option("--file-engine", wishes.file_engine, "how files are reached")
         ->check(CLI::IsMember({"auto", "ring", "threads"}));
-    options.add_option("--tcp", wishes.tcp, "listen on HOST:PORT (repeatable)");
-    options.add_option("--unix", wishes.unix_paths, "listen on a Unix socket (repeatable)");
+    repeatable("--tcp", wishes.tcp, "listen on HOST:PORT (repeatable)");
+    repeatable("--unix", wishes.unix_paths, "listen on a Unix socket (repeatable)");
     options.add_option("--connections", wishes.connections, "clients at a time")
         ->check(CLI::Range(1, 65536));
     options.add_flag("--json", wishes.as_json, "say what happens as JSON, a line each");
@@ -57,7 +60,7 @@ std::vector<std::string> names_for(const Wishes& wishes) {
     if (wishes.tcp.empty() && wishes.unix_paths.empty())
         throw Refusal{"nowhere to listen; give --unix PATH or --tcp HOST:PORT"};
     if (!wishes.names.empty() && wishes.names.size() != count)
-        throw Refusal{fmt::format("{} disks but {} names; give one --name per disk, or none", count,
+        throw Refusal{fmt::format("give one --name per disk, or none; disks: {}, names: {}", count,
                                   wishes.names.size())};
     if (!wishes.names.empty()) return wishes.names;
     if (count == 1) return {""};
@@ -97,7 +100,8 @@ std::vector<Address> listen(node::NbdServer& server, const Wishes& wishes) {
     std::vector<Address> asked;
     for (const auto& text : wishes.tcp) {
         auto address = parse_tcp(text);
-        if (!address) throw Refusal{fmt::format("'{}' is not HOST:PORT", text)};
+        if (!address)
+            throw Refusal{fmt::format("'{}' is not HOST:PORT with a port up to 65535", text)};
         asked.push_back(*address);
     }
     for (const auto& path : wishes.unix_paths)
