@@ -84,24 +84,6 @@ TEST(World, ForgetsADestroyedTimer) {
     EXPECT_TRUE(world.run_until_quiet(10));
 }
 
-TEST(World, RunsNothingThatBeganBeforeAPowerCut) {
-    World world(1);
-    Host& elm = world.host("elm");
-    EXPECT_EQ(&elm, &world.host("elm"));
-    std::string ran;
-    auto lost = elm.make_timer([&] { ran += "lost timer "; });
-    auto others = world.make_timer([&] { ran += "another machine's timer "; });
-    lost->set(Instant{10});
-    others->set(Instant{10});
-    elm.defer([&] { ran += "lost task "; });
-    elm.power_cut();
-    elm.power_on();
-    auto fresh = elm.make_timer([&] { ran += "fresh timer"; });
-    fresh->set(Instant{20});
-    EXPECT_TRUE(world.run_until_quiet(10));
-    EXPECT_EQ(ran, "another machine's timer fresh timer");
-}
-
 TEST(World, MayEndWhileItsTasksStillHoldStreams) {
     test::RecordingEngine engine;
     World world(1);
