@@ -129,6 +129,7 @@ TEST(Disk, KeepsOrZeroesWhatIsTrimmed) {
         EXPECT_TRUE(bench.simple(BlockOperation::trim, 512, 512));
         seen.insert(bench.read(0, 1536));
     });
+    if (!test::runs_all_seeds()) return;
     EXPECT_EQ(seen, (std::set<std::string>{"666", "606"}));
 }
 

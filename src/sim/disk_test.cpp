@@ -96,6 +96,7 @@ TEST(Disk, KeepsLosesOrTearsWhatWasNotFlushed) {
         EXPECT_EQ(found.find_first_not_of("12"), std::string::npos) << found;
         seen.insert(found);
     });
+    if (!test::runs_all_seeds()) return;
     EXPECT_TRUE(seen.contains("111"));
     EXPECT_TRUE(seen.contains("222"));
     EXPECT_GT(seen.size(), 4u) << "torn in several ways";

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <list>
 #include <memory>
+#include <set>
 
 #include "base/bytes.hpp"
 #include "sim/world.hpp"
@@ -189,7 +190,7 @@ TEST(Faults, NeverMakeAStreamDeliverWrongBytes) {
         EXPECT_TRUE(last.succeeded) << "the faults are over, so all is well";
         injected += talk.faults.injected();
     });
-    if (std::getenv("WEFT_SEED")) return;
+    if (!test::runs_all_seeds()) return;
     EXPECT_GT(injected, 1000u);
     EXPECT_GT(succeeded, 100);
     EXPECT_GT(failed, 100) << "the faults did reach them";
@@ -204,9 +205,11 @@ TEST(World, RunsTheSameForTheSameSeedAndDifferentlyForAnother) {
         EXPECT_TRUE(talk.world.run_until_quiet(plenty));
         return talk.world.trace_hash();
     };
-    for (std::uint64_t seed = 1; seed <= 10; ++seed) {
-        EXPECT_EQ(run(seed, nullptr), run(seed, nullptr)) << seed;
-        EXPECT_NE(run(seed, nullptr), run(seed + 1, nullptr)) << seed;
+    std::set<std::uint64_t> hashes;
+    for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+        auto hash = run(seed, nullptr);
+        EXPECT_EQ(hash, run(seed, nullptr)) << seed;
+        EXPECT_TRUE(hashes.insert(hash).second) << seed;
     }
     std::string one, same;
     EXPECT_EQ(run(1, &one), run(1, &same));
@@ -249,6 +252,7 @@ TEST(Faults, ReachDisksAndEndInTime) {
             EXPECT_TRUE(*request.outcome);
         }
     });
+    if (!test::runs_all_seeds()) return;
     EXPECT_GT(failed, 100) << "the faults did reach it";
 }
 

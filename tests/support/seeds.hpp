@@ -19,6 +19,11 @@ namespace weft::test {
 
 inline std::uint64_t running_seed = 0;
 
+/// False when one seed is replayed: what only holds for all of them together is not to be asked.
+inline bool runs_all_seeds() {
+    return std::getenv("WEFT_SEED") == nullptr;
+}
+
 inline std::string how_to_replay(std::uint64_t seed) {
     const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
     return "replay: WEFT_SEED=" + std::to_string(seed) +
