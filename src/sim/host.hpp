@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// One machine of a simulated world, as the code that runs on it sees it: a weft::World.
+//
+// Machines share time, chance, network and disks, and differ in what a power cut takes away.
+// Whatever a machine gave out (streams, timers, disks) must be destroyed before the world is; after
+// a power cut all of it is deaf and dumb, and only waits to be destroyed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "sim/clockwork.hpp"
+#include "sim/disk.hpp"
+#include "sim/network.hpp"
+#include "weft/world.hpp"
+
+namespace weft::sim {
+
+using Disks = std::map<std::string, std::unique_ptr<Disk>>;
+
+class Host final : public weft::World {
+public:
+    Host(Clockwork& clockwork, Network& network, Disks& disks, std::string name)
+        : clockwork_(clockwork), network_(network), disks_(disks), name_(std::move(name)) {}
+    Host(const Host&) = delete;
+    Host& operator=(const Host&) = delete;
+
+    const std::string& name() const { return name_; }
+
+    Instant now() const override { return clockwork_.now(); }
+    std::uint64_t random() override { return clockwork_.random.next(); }
+    void defer(std::function<void()> task) override;
+    std::unique_ptr<Timer> make_timer(std::function<void()> task) override;
+    Result<std::unique_ptr<Listener>> listen(const Address& address, Accepted accepted) override;
+    Result<std::unique_ptr<Stream>> connect(const Address& address, StreamEngine& engine) override;
+    /// Opens the disk that World::make_disk() made under this name; `direct` changes nothing.
+    Result<std::unique_ptr<BlockDevice>> open_disk(const DiskOptions& options) override;
+
+    /// Nothing that was started here is ever called again, peers hear nothing, and the disks it
+    /// had opened lose what was not stable. What runs here next, after power_on(), starts afresh.
+    void power_cut();
+    void power_on() { network_.power_on(name_); }
+
+private:
+    class HostTimer;
+
+    Clockwork& clockwork_;
+    Network& network_;
+    Disks& disks_;
+    std::string name_;
+    std::uint64_t power_cuts_ = 0;
+    std::set<std::string> opened_disks_;
+};
+
+}  // namespace weft::sim

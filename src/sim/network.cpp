@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/network.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "sim/limits.hpp"
+
+namespace weft::sim {
+namespace {
+
+bool is_loopback(const std::string& host) {
+    return host == "localhost" || host == "127.0.0.1" || host == "::1";
+}
+bool is_any(const std::string& host) {
+    return host.empty() || host == "::" || host == "0.0.0.0";
+}
+
+bool reaches(const std::string& listening_machine, const Address& listening,
+             const std::string& from_machine, const Address& wanted) {
+    bool same_machine = listening_machine == from_machine;
+    if (wanted.is_unix() || listening.is_unix()) return same_machine && wanted == listening;
+    if (wanted.port != listening.port) return false;
+    if (is_loopback(wanted.host))
+        return same_machine && (is_loopback(listening.host) || is_any(listening.host));
+    return wanted.host == listening.host ||
+           (is_any(listening.host) && wanted.host == listening_machine);
+}
+
+}  // namespace
+
+class Network::Registration final : public Listener {
+public:
+    Registration(Network& network, ListenerId id, Address address)
+        : network_(network), id_(id), address_(std::move(address)) {}
+    ~Registration() override { network_.listeners_.erase(id_); }
+    Address address() const override { return address_; }
+
+private:
+    Network& network_;
+    ListenerId id_;
+    Address address_;
+};
+
+void Network::set_options(const Address& address, const LinkOptions& options) {
+    std::erase_if(options_, [&](const auto& entry) { return entry.first == address; });
+    options_.emplace_back(address, options);
+}
+
+const LinkOptions& Network::options_for(const Address& address) const {
+    for (const auto& [known, options] : options_)
+        if (known == address) return options;
+    return default_options_;
+}
+
+bool Network::is_taken(const std::string& machine, const Address& address) const {
+    return std::any_of(listeners_.begin(), listeners_.end(), [&](const auto& entry) {
+        return entry.second->machine == machine && entry.second->address == address;
+    });
+}
+
+Result<std::unique_ptr<Listener>> Network::listen(const std::string& machine, Address address,
+                                                  World::Accepted accepted) {
+    if (listeners_.size() >= limits::listeners) return Error{.code = Code::exhausted};
+    if (!address.is_unix() && address.port == 0) address.port = ++last_free_port_;
+    if (is_taken(machine, address)) return Error{.code = Code::io_failed, .detail = EADDRINUSE};
+    ListenerId id = ++last_listener_;
+    listeners_[id] =
+        std::make_shared<ListenerRecord>(ListenerRecord{machine, address, std::move(accepted)});
+    return std::unique_ptr<Listener>(std::make_unique<Registration>(*this, id, address));
+}
+
+Result<std::unique_ptr<Stream>> Network::connect(const std::string& machine, const Address& address,
+                                                 StreamEngine& engine) {
+    if (links_.size() >= limits::links) return Error{.code = Code::exhausted};
+    LinkId id{++last_link_};
+    Link::Owner owner{
+        .wants_acceptor = [this](Link& link) { answer(link); },
+        .is_over =
+            [this](LinkId over) {
+                // Not at once: the link may be in the middle of a call.
+                clockwork_.schedule.soon("link over", static_cast<std::uint64_t>(over),
+                                         [this, over] { links_.erase(over); });
+            },
+    };
+    auto link =
+        std::make_shared<Link>(clockwork_, id, options_for(address), address, std::move(owner));
+    links_[id] = link;
+    link->machine(Side::connector) = machine;
+    bool stays_home = address.is_unix() || is_loopback(address.host);
+    link->machine(Side::acceptor) = stays_home ? machine : address.host;
+    return link->connect(engine);
+}
+
+Network::ListenerRecord* Network::find_listener(const std::string& from_machine,
+                                                const Address& address) {
+    for (const auto& [id, record] : listeners_)
+        if (reaches(record->machine, record->address, from_machine, address)) return record.get();
+    return nullptr;
+}
+
+void Network::answer(Link& link) {
+    ListenerRecord* found = find_listener(link.machine(Side::connector), link.address());
+    if (found != nullptr) link.machine(Side::acceptor) = found->machine;
+    if (dark_machines_.contains(link.machine(Side::acceptor))) return link.leave_unanswered();
+    if (found == nullptr) return link.refuse();
+    // A copy: the callback may destroy its listener.
+    auto accepted = found->accepted;
+    accepted(link.accept());
+}
+
+std::vector<LinkId> Network::links() const {
+    std::vector<LinkId> ids;
+    for (const auto& [id, link] : links_)
+        if (!link->has_left(Side::connector) || !link->has_left(Side::acceptor)) ids.push_back(id);
+    return ids;
+}
+
+Link* Network::find(LinkId link) {
+    auto found = links_.find(link);
+    return found == links_.end() ? nullptr : found->second.get();
+}
+
+void Network::reset(LinkId id) {
+    if (Link* link = find(id)) link->reset();
+}
+
+void Network::half_open(LinkId id, Side gone) {
+    if (Link* link = find(id)) link->half_open(gone);
+}
+
+void Network::partition(LinkId id, Side from) {
+    if (Link* link = find(id)) link->partition(from);
+}
+
+void Network::heal(LinkId id) {
+    if (Link* link = find(id)) link->heal();
+}
+
+void Network::clog(LinkId id, Duration extra_delay) {
+    if (Link* link = find(id)) link->clog(extra_delay);
+}
+
+void Network::power_cut(const std::string& machine) {
+    dark_machines_.insert(machine);
+    std::erase_if(listeners_, [&](const auto& entry) { return entry.second->machine == machine; });
+    for (const auto& [id, link] : links_)
+        for (Side side : {Side::connector, Side::acceptor})
+            if (link->machine(side) == machine) link->darken(side);
+}
+
+void Network::power_on(const std::string& machine) {
+    dark_machines_.erase(machine);
+    for (const auto& [id, link] : links_)
+        for (Side side : {Side::connector, Side::acceptor})
+            if (link->machine(side) == machine) link->lighten(side);
+}
+
+}  // namespace weft::sim

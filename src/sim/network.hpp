@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who listens where, and every connection there is; what can go wrong with them, by name.
+//
+// Machines are known by name only. A TCP address reaches the listener that was given the same
+// host, or one on the machine of that name that listens on all addresses. Loopback addresses and
+// Unix sockets reach listeners on the caller's own machine.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/clockwork.hpp"
+#include "sim/link.hpp"
+#include "sim/link_options.hpp"
+#include "weft/world.hpp"
+
+namespace weft::sim {
+
+class Network {
+public:
+    explicit Network(Clockwork& clockwork) : clockwork_(clockwork) {}
+    Network(const Network&) = delete;
+    Network& operator=(const Network&) = delete;
+
+    /// For connections made from now on; the second for those to one address only.
+    void set_options(const LinkOptions& options) { default_options_ = options; }
+    void set_options(const Address& address, const LinkOptions& options);
+
+    Result<std::unique_ptr<Listener>> listen(const std::string& machine, Address address,
+                                             World::Accepted accepted);
+    Result<std::unique_ptr<Stream>> connect(const std::string& machine, const Address& address,
+                                            StreamEngine& engine);
+
+    /// The connections with at least one end there, oldest first.
+    std::vector<LinkId> links() const;
+
+    // What can go wrong. A link that is already over is left alone.
+
+    /// Both ends hear `disconnected`; what was on its way is lost.
+    void reset(LinkId link);
+    /// One end hears `disconnected`; the other hears nothing. If it sends, it hears `timed_out`
+    /// after LinkOptions::give_up_after; if it only waits, it waits until its own deadline.
+    void half_open(LinkId link, Side gone);
+    /// Nothing that one end sends arrives before heal(). Bytes are not lost unless the sender
+    /// gives up first.
+    void partition(LinkId link, Side from);
+    void heal(LinkId link);
+    /// Everything sent from now on takes longer, until it is clogged by zero.
+    void clog(LinkId link, Duration extra_delay);
+
+    /// The machine's listeners and connections are gone without a word, and nobody answers there.
+    void power_cut(const std::string& machine);
+    /// It answers again, though only to say that it knows nothing of earlier connections.
+    void power_on(const std::string& machine);
+
+private:
+    class Registration;
+    struct ListenerRecord {
+        std::string machine;
+        Address address;
+        World::Accepted accepted;
+    };
+    using ListenerId = std::uint64_t;
+
+    Link* find(LinkId link);
+    const LinkOptions& options_for(const Address& address) const;
+    ListenerRecord* find_listener(const std::string& from_machine, const Address& address);
+    void answer(Link& link);
+    bool is_taken(const std::string& machine, const Address& address) const;
+
+    Clockwork& clockwork_;
+    LinkOptions default_options_;
+    std::vector<std::pair<Address, LinkOptions>> options_;
+    std::map<LinkId, std::shared_ptr<Link>> links_;
+    std::map<ListenerId, std::shared_ptr<ListenerRecord>> listeners_;
+    std::set<std::string> dark_machines_;
+    std::uint64_t last_link_ = 0;
+    ListenerId last_listener_ = 0;
+    std::uint16_t last_free_port_ = 49151;  // the next is the first that is free for such use
+};
+
+}  // namespace weft::sim

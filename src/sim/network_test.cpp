@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+// What can go wrong with connections, one kind at a time, and who reaches whom.
+#include "sim/network.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+
+#include "base/bytes.hpp"
+#include "sim/world.hpp"
+#include "support/recording_engine.hpp"
+
+namespace weft::sim {
+namespace {
+
+using namespace std::chrono_literals;
+using test::RecordingEngine;
+
+constexpr std::uint64_t plenty = 1'000'000;  // events
+
+/// The machine "oak" is connected to "elm", and nothing is under way.
+struct NetworkTest : ::testing::Test {
+    NetworkTest() {
+        listener = listen(elm, Address::tcp("::", 3260));
+        client_stream = std::move(*oak.connect(Address::tcp("elm", 3260), client));
+        EXPECT_TRUE(world.run_until_quiet(plenty));
+        EXPECT_EQ(client.opened_count, 1);
+        link = link_of(*client_stream);
+    }
+
+    std::unique_ptr<Listener> listen(Host& host, const Address& address) {
+        return std::move(*host.listen(address, [this](std::unique_ptr<Stream> stream) {
+            server_stream = std::move(stream);
+            server_stream->drive(server);
+        }));
+    }
+    void client_says(std::string_view text) {
+        client.say(bytes_of(text));
+        client_stream->wake();
+    }
+    void server_says(std::string_view text) {
+        server.say(bytes_of(text));
+        server_stream->wake();
+    }
+
+    World world{1};
+    Network& network = world.network();
+    Host& oak = world.host("oak");
+    Host& elm = world.host("elm");
+    RecordingEngine client, server;
+    std::unique_ptr<Listener> listener;
+    std::unique_ptr<Stream> client_stream, server_stream;
+    LinkId link{};
+};
+
+TEST_F(NetworkTest, ResetsALinkAndBothEndsHearOfIt) {
+    client_says("lost");
+    world.run_for(Duration(0));
+    network.reset(link);
+    EXPECT_EQ(client.closed_count, 0) << "not from inside the call";
+    ASSERT_TRUE(world.run_until_quiet(plenty));
+    EXPECT_EQ(client.closed_count, 1);
+    EXPECT_EQ(client.why->code, Code::disconnected);
+    EXPECT_EQ(server.closed_count, 1);
+    EXPECT_EQ(server.why->code, Code::disconnected);
+    EXPECT_TRUE(server.received.empty());
+    EXPECT_TRUE(network.links().empty());
+    network.reset(link);  // is over: nothing happens
+}
+
+TEST_F(NetworkTest, LeavesTheOtherEndOfAHalfOpenLinkWaiting) {
+    network.half_open(link, Side::acceptor);
+    world.run_for(24h);
+    EXPECT_EQ(server.closed_count, 1);
+    EXPECT_EQ(client.closed_count, 0);
+    EXPECT_EQ(network.links().size(), 1u);
+}
+
+TEST_F(NetworkTest, TimesOutWhoSendsIntoAHalfOpenLink) {
+    network.half_open(link, Side::acceptor);
+    client_says("anyone?");
+    world.run_for(19s);
+    EXPECT_EQ(client.closed_count, 0);
+    world.run_for(2s);
+    EXPECT_EQ(client.closed_count, 1);
+    EXPECT_EQ(client.why->code, Code::timed_out);
+    EXPECT_TRUE(world.run_until_quiet(plenty));
+    EXPECT_TRUE(network.links().empty());
+}
+
+TEST_F(NetworkTest, LetsADeadlineEndAHalfOpenLink) {
+    network.half_open(link, Side::acceptor);
+    client.wanted_tick = world.now() + 5s;
+    client.on_tick = [this] { client.finish = true; };
+    client_stream->wake();
+    ASSERT_TRUE(world.run_until_quiet(plenty));
+    EXPECT_EQ(client.closed_count, 1);
+    EXPECT_FALSE(client.why);
+}
+
+TEST_F(NetworkTest, HoldsOneDirectionOfAPartitionAndDeliversAfterHealing) {
+    network.partition(link, Side::connector);
+    client_says("held");
+    server_says("passes");
+    world.run_for(10s);
+    EXPECT_EQ(text_of(client.received), "passes");
+    EXPECT_TRUE(server.received.empty());
+    network.heal(link);
+    ASSERT_TRUE(world.run_until_quiet(plenty));
+    EXPECT_EQ(text_of(server.received), "held");
+    EXPECT_EQ(client.closed_count, 0);
+}
+
+TEST_F(NetworkTest, GivesUpOnAPartitionThatLastsTooLong) {
+    network.partition(link, Side::connector);
+    client_says("held");
+    world.run_for(21s);
+    EXPECT_EQ(client.closed_count, 1);
+    EXPECT_EQ(client.why->code, Code::timed_out);
+    EXPECT_EQ(server.closed_count, 0) << "nobody can tell it";
+    network.heal(link);
+    ASSERT_TRUE(world.run_until_quiet(plenty));
+    EXPECT_EQ(server.closed_count, 1);
+    EXPECT_TRUE(server.received.empty()) << "what was given up never comes";
+}
+
+TEST_F(NetworkTest, DoesNotGiveUpOnAReceiverThatIsOnlySlow) {
+    server.room = 0;
+    client_says("patience");
+    world.run_for(24h);
+    EXPECT_EQ(client.closed_count, 0);
+    server.room = 100;
+    server_stream->wake();
+    ASSERT_TRUE(world.run_until_quiet(plenty));
+    EXPECT_EQ(text_of(server.received), "patience");
+}
+
+TEST_F(NetworkTest, IsSlowWhileClogged) {
+    network.clog(link, 3s);
+    client_says("slow");
+    world.run_for(2900ms);
+    EXPECT_TRUE(server.received.empty());
+    world.run_for(200ms);
+    EXPECT_EQ(text_of(server.received), "slow");
+    network.clog(link, Duration(0));
+    client_says(" fast");
+    world.run_for(10ms);
+    EXPECT_EQ(text_of(server.received), "slow fast");
+}
+
+TEST_F(NetworkTest, SilencesAMachineWithoutPower) {
+    elm.power_cut();
+    world.run_for(1h);
+    EXPECT_EQ(server.closed_count, 0) << "nobody is there to hear it";
+    EXPECT_EQ(client.closed_count, 0) << "nobody is there to say it";
+    server_says("into the void");
+    client_says("hello?");
+    world.run_for(21s);
+    EXPECT_EQ(client.why->code, Code::timed_out);
+    EXPECT_TRUE(client.received.empty());
+
+    RecordingEngine second;
+    auto second_stream = std::move(*oak.connect(Address::tcp("elm", 3260), second));
+    world.run_for(21s);
+    EXPECT_EQ(second.opened_count, 0);
+    EXPECT_EQ(second.why->code, Code::timed_out);
+}
+
+TEST_F(NetworkTest, ResetsWhatAMachineDoesNotRememberAfterAPowerCut) {
+    elm.power_cut();
+    client_says("are you there?");
+    world.run_for(5s);
+    elm.power_on();
+    world.run_for(1s);
+    EXPECT_EQ(client.closed_count, 1);
+    EXPECT_EQ(client.why->code, Code::disconnected);
+    EXPECT_EQ(server.closed_count, 0);
+}
+
+TEST_F(NetworkTest, ReachesAMachineThatComesBackInTime) {
+    elm.power_cut();
+    listener.reset();
+    server_stream.reset();
+    RecordingEngine second, restarted;
+    auto second_stream = std::move(*oak.connect(Address::tcp("elm", 3260), second));
+    world.run_for(5s);
+    elm.power_on();
+    std::unique_ptr<Stream> restarted_stream;
+    auto again = elm.listen(Address::tcp("::", 3260), [&](std::unique_ptr<Stream> stream) {
+        restarted_stream = std::move(stream);
+        restarted_stream->drive(restarted);
+    });
+    world.run_for(1s);
+    EXPECT_EQ(second.opened_count, 1);
+    EXPECT_TRUE(restarted_stream);
+}
+
+TEST_F(NetworkTest, FindsListenersByMachineNameLoopbackAndPath) {
+    struct Case {
+        Host& from;
+        Address listening, wanted;
+        bool reached;
+    };
+    auto tcp = [](const char* host) { return Address::tcp(host, 99); };
+    std::vector<Case> cases{
+        {oak, tcp("::"), tcp("elm"), true},
+        {oak, tcp("elm"), tcp("elm"), true},
+        {oak, tcp("10.0.0.7"), tcp("10.0.0.7"), true},
+        {oak, tcp("::"), tcp("oak"), false},
+        {oak, tcp("::"), tcp("::1"), false},
+        {elm, tcp("::"), tcp("localhost"), true},
+        {elm, tcp("127.0.0.1"), tcp("localhost"), true},
+        {oak, tcp("127.0.0.1"), tcp("127.0.0.1"), false},
+        {oak, tcp("elm"), Address::tcp("elm", 98), false},
+        {elm, Address::unix_socket("/run/x"), Address::unix_socket("/run/x"), true},
+        {oak, Address::unix_socket("/run/x"), Address::unix_socket("/run/x"), false},
+    };
+    for (Case& example : cases) {
+        RecordingEngine engine;
+        std::vector<std::unique_ptr<Stream>> accepted;
+        auto listening = elm.listen(example.listening, [&](std::unique_ptr<Stream> stream) {
+            accepted.push_back(std::move(stream));
+        });
+        auto stream = example.from.connect(example.wanted, engine);
+        world.run_for(1s);
+        EXPECT_EQ(engine.opened_count == 1, example.reached)
+            << to_text(example.wanted) << " from " << example.from.name() << " to "
+            << to_text(example.listening);
+    }
+}
+
+TEST_F(NetworkTest, GivesAFreePortToWhoAsksForNone) {
+    auto one = elm.listen(Address::tcp("elm", 0), [](auto) {});
+    auto two = elm.listen(Address::tcp("elm", 0), [](auto) {});
+    EXPECT_NE((*one)->address().port, 0);
+    EXPECT_NE((*one)->address().port, (*two)->address().port);
+    auto taken = elm.listen((*one)->address(), [](auto) {});
+    ASSERT_FALSE(taken);
+    EXPECT_EQ(taken.error().code, Code::io_failed);
+}
+
+TEST_F(NetworkTest, LetsAcceptedStreamsOutliveTheirListener) {
+    listener.reset();
+    client_says("still here");
+    ASSERT_TRUE(world.run_until_quiet(plenty));
+    EXPECT_EQ(text_of(server.received), "still here");
+    RecordingEngine second;
+    auto stream = oak.connect(Address::tcp("elm", 3260), second);
+    ASSERT_TRUE(world.run_until_quiet(plenty));
+    EXPECT_EQ(second.why->code, Code::io_failed);
+}
+
+TEST_F(NetworkTest, UsesTheOptionsOfTheAddress) {
+    LinkOptions slow;
+    slow.shortest_delay = slow.longest_delay = 1s;
+    network.set_options(Address::tcp("elm", 3260), slow);
+    RecordingEngine second;
+    auto stream = oak.connect(Address::tcp("elm", 3260), second);
+    world.run_for(1900ms);
+    EXPECT_EQ(second.opened_count, 0);
+    world.run_for(200ms);
+    EXPECT_EQ(second.opened_count, 1);
+}
+
+}  // namespace
+}  // namespace weft::sim
