@@ -36,7 +36,8 @@ class Server:
         where = ["--tcp", f"127.0.0.1:{port}"] if tcp else ["--unix", str(socket)]
         self.uri = f"nbd://127.0.0.1:{port}" if tcp else f"nbd+unix:///?socket={socket}"
         if name == "weft":
-            command = [str(ROOT / "build/release/bin/weft"), "export", "nbd", "--memory", "1G", *where]
+            weft = ROOT / "build/release/bin/weft"
+            command = [str(weft), "export", "nbd", "--memory", "1G", *where]
         elif name == "nbdkit":
             where = ["-p", str(port), "-i", "127.0.0.1"] if tcp else ["-U", str(socket)]
             command = ["nbdkit", "-f", *where, "memory", "1G"]
@@ -55,7 +56,8 @@ class Server:
             time.sleep(0.05)
 
     def cpu_seconds(self):
-        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        stat = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text()
+        fields = stat.rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def stop(self):

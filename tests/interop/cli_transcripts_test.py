@@ -19,8 +19,8 @@ TRANSCRIPTS = sorted((pathlib.Path(__file__).parent.parent / "golden/cli").glob(
 def replay(command, folder):
     words = shlex.split(command)
     assert words[0] == "weft", command
-    done = subprocess.run([WEFT, *words[1:]], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          timeout=20, cwd=folder)
+    done = subprocess.run([WEFT, *words[1:]], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, timeout=20, cwd=folder)
     status = f"[status {done.returncode}]\n" if done.returncode else ""
     return f"$ {command}\n{done.stdout}{status}"
 

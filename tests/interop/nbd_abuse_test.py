@@ -294,7 +294,8 @@ class Abuse(unittest.TestCase):
     def test_200_requests_sent_before_any_reply_is_read(self):
         client = self.client().greeted().go()
         for number in range(200):
-            client.request(WRITE, 4096 * (number + 1), 4096, cookie=number, data=bytes([number]) * 4096)
+            client.request(WRITE, 4096 * (number + 1), 4096, cookie=number,
+                           data=bytes([number]) * 4096)
         self.assertEqual({client.simple_reply()[1] for _ in range(200)}, set(range(200)))
         for number in range(200):
             client.request(READ, 4096 * (number + 1), 4096, cookie=number)
