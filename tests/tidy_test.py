@@ -137,6 +137,18 @@ class Tidy(unittest.TestCase):
         self.assertEqual(faults_of({"src/wire/tag.cpp": LICENCE, "src/wire/tag_test.cpp": LICENCE}),
                          [])
 
+    def test_believes_a_folder_that_names_the_test_elsewhere(self):
+        readme = "# wire: a b\n\nTested by tests/interop/tag_test.py: `tag`\n"
+        tested = {"src/wire/tag.cpp": LICENCE, "tests/interop/tag_test.py": "pass\n",
+                  "src/wire/README.md": readme}
+        self.assertEqual(faults_of(tested), [])
+        said = faults_of({**tested, "tests/interop/tag_test.py": None})
+        self.assertEqual(len(said), 1, said)
+        self.assertIn("src/wire/README.md:3: there is no tests/interop/tag_test.py", said[0])
+        said = faults_of({**tested, "src/wire/tag.cpp": None})
+        self.assertEqual(len(said), 1, said)
+        self.assertIn("src/wire/README.md:3: there is no tag.cpp", said[0])
+
     def test_finds_a_folder_without_its_sentence(self):
         self.expect("src/wire/README.md", None, 0, "missing")
         self.expect("src/wire/README.md", "# Wire\n", 1, "first line must be")

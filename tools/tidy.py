@@ -207,15 +207,34 @@ class Tidy:
             self.fault(readme, 0, f"missing; begin it with '# {folder.name}: what it is'")
         elif not re.match(rf"# {folder.name}: \S+ \S+", readme.read_text()):
             self.fault(readme, 1, f"the first line must be '# {folder.name}: what it is'")
+        elsewhere = self.tested_elsewhere(folder, readme)
         tests = [without(test.read_text(), strings=False) for test in folder.glob("*_test.cpp")]
         tested = {ours for test in tests for _, ours, _ in includes(test.splitlines())}
         for source in sorted(folder.glob("*.cpp")):
             header = f"{folder.name}/{source.stem}.hpp"
             if source.stem.endswith(("_test", "_main")) or header in tested:
                 continue
+            if source.stem in elsewhere:
+                continue
             if not source.with_name(source.stem + "_test.cpp").exists():
                 self.fault(source, 1, f"no test; write {source.stem}_test.cpp, or include "
-                           f'"{header}" in another test of {folder.name}/')
+                           f'"{header}" in another test of {folder.name}/, or say in its '
+                           f"README.md 'Tested by <path>: `{source.stem}`'")
+
+    def tested_elsewhere(self, folder, readme):
+        """The stems that the README says another test covers: "Tested by tests/x: `a`, `b`"."""
+        stems = set()
+        lines = readme.read_text().splitlines() if readme.exists() else []
+        for number, line in enumerate(lines, 1):
+            if not (said := re.match(r"Tested by (\S+): (.*)", line)):
+                continue
+            if not (self.top / said[1]).exists():
+                self.fault(readme, number, f"there is no {said[1]}; name a test that is there")
+            for stem in re.findall(r"`(\w+)`", said[2]):
+                stems.add(stem)
+                if not (folder / f"{stem}.cpp").exists():
+                    self.fault(readme, number, f"there is no {stem}.cpp here; take it out")
+        return stems
 
 
 def includes(lines):
