@@ -20,7 +20,7 @@ def digest(path):
 
 
 def nbdsh(uri, script):
-    """libnbd from Python. Debian's binding belongs to Debian's Python, whichever comes first here."""
+    """libnbd from Python: Debian's, whichever Python comes first in PATH here."""
     words = ["-u", uri] if uri else []
     return run("nbdsh", *words, "-c", script, env={**os.environ, "PATH": "/usr/bin:/bin"})
 
@@ -62,8 +62,8 @@ class Libnbd(Folder):
         self.assertEqual(seen["export-size"], 64 * MIB)
         self.assertEqual(seen["description"], "a test disk")
         self.assertIn("base:allocation", seen["contexts"])
-        for ability in ("can_flush", "can_fua", "can_trim", "can_zero", "can_fast_zero", "can_cache",
-                        "can_multi_conn", "can_df"):
+        for ability in ("can_flush", "can_fua", "can_trim", "can_zero", "can_fast_zero",
+                        "can_cache", "can_multi_conn", "can_df"):
             self.assertTrue(seen[ability], ability)
         self.assertFalse(seen["is_read_only"])
         self.assertEqual(seen["block_size_maximum"], 32 * MIB)
@@ -109,7 +109,8 @@ class Libnbd(Folder):
 
     def test_a_read_only_export_refuses_changes(self):
         with Export("--memory", "1M", "--read-only") as export:
-            self.assertTrue(json.loads(run("nbdinfo", "--json", export.uri))["exports"][0]["is_read_only"])
+            seen = json.loads(run("nbdinfo", "--json", export.uri))["exports"][0]
+            self.assertTrue(seen["is_read_only"])
             script = ("h.set_strict_mode(0)\n"
                       "for call in (lambda: h.pwrite(b'x' * 512, 0), lambda: h.trim(512, 0),\n"
                       "             lambda: h.zero(512, 0)):\n"
@@ -153,8 +154,8 @@ class Qemu(Folder):
     def test_qemu_io_writes_zeroes_discards_and_verifies(self):
         commands = ["write -P 0xaa 0 1M", "read -P 0xaa 0 1M", "write -z 4k 8k", "read -P 0 4k 8k",
                     "write -z -u 64k 64k", "read -P 0 64k 64k", "discard 128k 128k",
-                    "read -P 0 128k 128k", "write -f -P 0x55 300k 4k", "read -P 0x55 300k 4k", "flush",
-                    "write -P 1 1000 333", "read -P 1 1000 333", "aio_write -P 7 2M 1M",
+                    "read -P 0 128k 128k", "write -f -P 0x55 300k 4k", "read -P 0x55 300k 4k",
+                    "flush", "write -P 1 1000 333", "read -P 1 1000 333", "aio_write -P 7 2M 1M",
                     "aio_read -P 7 2M 4k", "aio_flush", "read -P 7 2M 1M", "map"]
         words = [word for command in commands for word in ("-c", command)]
         def check(export):
@@ -168,8 +169,8 @@ class Fio(Folder):
     def test_fio_verifies_what_it_wrote(self):
         def check(export):
             run("fio", "--name=verify", "--ioengine=nbd", f"--uri={export.uri}", "--rw=randwrite",
-                "--bsrange=512-128k", "--iodepth=16", "--size=32M", "--verify=crc32c", "--do_verify=1",
-                "--verify_fatal=1", cwd=self.folder)
+                "--bsrange=512-128k", "--iodepth=16", "--size=32M", "--verify=crc32c",
+                "--do_verify=1", "--verify_fatal=1", cwd=self.folder)
 
         self.with_each_kind(check)
 
