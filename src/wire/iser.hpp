@@ -6,7 +6,7 @@
 // without the offsets, is not used by anyone and not known here.
 #pragma once
 
-#include "base/wire_format.hpp"
+#include "wire/ddp.hpp"
 
 namespace weft::wire {
 
@@ -27,8 +27,8 @@ constexpr IserMessageType iser_message_type(std::byte first_octet) {
 
 /// Memory an initiator opens to the target for one command.
 struct AdvertisedBuffer {
-    std::uint32_t steering_tag = 0;
-    std::uint64_t base_offset = 0;
+    SteeringTag steering_tag{};
+    TaggedOffset base_offset{};
 
     static constexpr void describe(auto& v, auto& h) {
         v("steering tag", h.steering_tag);

@@ -76,6 +76,7 @@ struct StandardInquiryData {
     bool normal_auto_contingent_allegiance = false;
     bool hierarchical_addressing = false;  ///< of REPORT LUNS: as in SAM-5, so always set
     std::uint8_t additional_length = 31;   ///< octets after this field, versions included
+    bool embedded_controller = false;      ///< SCCS: a storage array is inside
     bool access_controls_coordinator = false;
     AsymmetricAccess asymmetric_access{};
     bool third_party_copy = false;  ///< knows EXTENDED COPY
@@ -94,7 +95,8 @@ struct StandardInquiryData {
                bits<1>("hierarchical addressing", h.hierarchical_addressing),
                fixed<4>("response format", 2));
         v("additional length", h.additional_length);
-        v.pack(reserved<1>, bits<1>("access controls coordinator", h.access_controls_coordinator),
+        v.pack(bits<1>("embedded controller", h.embedded_controller),
+               bits<1>("access controls coordinator", h.access_controls_coordinator),
                bits<2>("asymmetric access", h.asymmetric_access),
                bits<1>("third party copy", h.third_party_copy), reserved<2>,
                bits<1>("protection", h.protection));
