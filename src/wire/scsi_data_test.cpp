@@ -7,7 +7,11 @@
 #include <vector>
 
 #include "support/header_walk.hpp"
-#include "wire/scsi.hpp"
+#include "wire/scsi_capacity.hpp"
+#include "wire/scsi_inquiry.hpp"
+#include "wire/scsi_mode.hpp"
+#include "wire/scsi_mode_pages.hpp"
+#include "wire/scsi_vital_product_data.hpp"
 
 namespace weft::wire {
 namespace {
