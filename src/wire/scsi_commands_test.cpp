@@ -166,6 +166,9 @@ TEST(MediumCommands, AreReadAndWrittenAsOthersDo) {
                                  .first_descriptor = 0x01020304,
                                  .allocation_length = 0x12345678});
     walk.expect(SanitizeOverwrite{.invert = true, .overwrite_count = 3, .pattern_length = 4});
+    walk.expect(DefectListHeader10{.grown_list = true, .format = 5, .list_length = 16});
+    walk.expect(DefectListHeader12{
+        .grown_list = true, .format = 5, .generation = 0x1234, .list_length = 16});
     walk.expect_end();
 }
 

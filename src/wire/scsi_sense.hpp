@@ -183,23 +183,29 @@ enum class SenseDescriptorType : std::uint8_t {
     block_commands = 0x05,
 };
 
-/// The information and command specific descriptors have one layout.
-template <SenseDescriptorType type>
-struct SenseNumberDescriptor {
-    bool valid = true;  ///< of the information descriptor; reserved in the other
+struct SenseInformation {
+    bool valid = true;
     std::uint64_t number = 0;
 
     static constexpr void describe(auto& v, auto& h) {
-        v.pack(fixed<8>("type", static_cast<std::uint64_t>(type)), fixed<8>("length", 10),
-               bits<1>("valid", h.valid), reserved<15>);
+        v.pack(fixed<8>("type", 0), fixed<8>("length", 10), bits<1>("valid", h.valid),
+               reserved<15>);
         v("number", h.number);
     }
-    bool operator==(const SenseNumberDescriptor&) const = default;
+    bool operator==(const SenseInformation&) const = default;
 };
-using SenseInformation = SenseNumberDescriptor<SenseDescriptorType::information>;
-using SenseCommandSpecific =
-    SenseNumberDescriptor<SenseDescriptorType::command_specific_information>;
 static_assert(wire_size<SenseInformation>() == 12);
+
+struct SenseCommandSpecific {
+    std::uint64_t number = 0;
+
+    static constexpr void describe(auto& v, auto& h) {
+        v.pack(fixed<8>("type", 1), fixed<8>("length", 10), reserved<16>);
+        v("number", h.number);
+    }
+    bool operator==(const SenseCommandSpecific&) const = default;
+};
+static_assert(wire_size<SenseCommandSpecific>() == 12);
 
 struct SenseKeySpecificDescriptor {
     SenseKeySpecific specific{};

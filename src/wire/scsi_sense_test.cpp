@@ -34,6 +34,15 @@ TEST(DescriptorSense, IsReadAndWrittenAsOthersDo) {
     walk.expect_end();
 }
 
+TEST(DescriptorSense, TellsWhatOnlyTheCommandExplains) {
+    test::HeaderWalk walk("scsi/sense_command_specific.hex");
+    walk.expect(DescriptorSense{.key = SenseKey::copy_aborted,
+                                .additional = AdditionalSense::unreachable_copy_target,
+                                .additional_length = 12});
+    walk.expect(SenseCommandSpecific{.number = 0x123456789a});
+    walk.expect_end();
+}
+
 TEST(SenseDescriptors, AreWalkedInOrder) {
     auto sense = golden("scsi/sense_descriptor.hex");
     auto descriptors = SenseDescriptors::of(sense);
