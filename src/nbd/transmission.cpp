@@ -157,7 +157,7 @@ std::optional<ErrorNumber> Transmission::refusal(const RequestHeader& header) co
     if (header.offset % traits.minimum_block != 0 || header.length % traits.minimum_block != 0)
         return ErrorNumber::invalid;
     bool moves_data = header.command == Command::read || header.command == Command::write;
-    if (moves_data && header.length > transfer_max) return ErrorNumber::invalid;
+    if (moves_data && header.length > block_sizes(traits).maximum) return ErrorNumber::invalid;
     if (header.command == Command::trim && !traits.can_trim) return ErrorNumber::not_supported;
     if (header.command == Command::write_zeroes && !traits.can_write_zeroes)
         return ErrorNumber::not_supported;
