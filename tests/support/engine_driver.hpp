@@ -29,6 +29,7 @@ public:
 
     /// The peer sends; what the engine does not want yet waits.
     void receive(ConstBuffer octets) {
+        if (unread() == 0) unread_.clear(), read_ = 0;
         unread_.insert(unread_.end(), octets.begin(), octets.end());
         run();
     }
@@ -44,7 +45,7 @@ public:
         if (woken_) return run();
         if (closed_) return;
         EXPECT_TRUE(!peer_listens || pending_size() == 0) << "bytes to send, and no wake";
-        EXPECT_TRUE(unread_.empty() || engine_.want().empty()) << "bytes wanted, and no wake";
+        EXPECT_TRUE(unread() == 0 || engine_.want().empty()) << "bytes wanted, and no wake";
         EXPECT_FALSE(engine_.finished()) << "finished, and no wake";
     }
     void close(std::optional<Error> why) {
@@ -53,18 +54,18 @@ public:
     }
 
     bool closed() const { return closed_; }
-    std::size_t unread() const { return unread_.size(); }
+    std::size_t unread() const { return unread_.size() - read_; }
     /// All the engine has sent since this was last asked.
     Bytes take_sent() { return std::exchange(sent_, {}); }
 
 private:
     bool move_in() {
-        if (unread_.empty()) return false;
+        if (unread() == 0) return false;
         Buffer place = engine_.want();
         if (place.empty()) return false;
-        auto count = cut(std::min(place.size(), unread_.size()));
-        std::memcpy(place.data(), unread_.data(), count);
-        unread_.erase(unread_.begin(), unread_.begin() + static_cast<std::ptrdiff_t>(count));
+        auto count = cut(std::min(place.size(), unread()));
+        std::memcpy(place.data(), unread_.data() + read_, count);
+        read_ += count;
         engine_.filled(count);
         return true;
     }
@@ -93,7 +94,8 @@ private:
     }
 
     StreamEngine& engine_;
-    Bytes unread_;
+    Bytes unread_;  ///< what came, of which the engine has taken the first read_
+    std::size_t read_ = 0;
     Bytes sent_;
     bool woken_ = false;
     bool closed_ = false;
