@@ -385,7 +385,14 @@ void Transmission::abandon() {
     }
     front_sent_ = 0;
     if (auto* slot = std::exchange(stalled_, nullptr)) release(*slot);
-    if (auto* slot = std::exchange(receiving_, nullptr)) release(*slot);
+    if (auto* slot = std::exchange(receiving_, nullptr)) {
+        bool lent = !slot->refused && !slot->pooled;
+        if (!lent) return release(*slot);
+        // Bytes that came into lent memory are on the device already: it must hear of the write.
+        ++with_device_;  // if it answers at once, the caller still learns from quiet(), not twice
+        submit(*slot);
+        --with_device_;
+    }
 }
 
 }  // namespace weft::nbd
