@@ -9,7 +9,8 @@
 
 #include "block/heap_memory.hpp"
 #include "block/memory_disk.hpp"
-#include "support/block_request.hpp"
+#include "support/golden.hpp"
+#include "support/test_request.hpp"
 
 namespace weft::block {
 namespace {

@@ -7,7 +7,8 @@
 #include <limits>
 
 #include "block/heap_memory.hpp"
-#include "support/block_request.hpp"
+#include "support/golden.hpp"
+#include "support/test_request.hpp"
 
 namespace weft::block {
 namespace {
@@ -49,7 +50,8 @@ protected:
     }
     std::optional<Code> perform(BlockOperation operation, std::uint64_t offset,
                                 std::uint64_t length) {
-        TestRequest request(operation, offset, length);
+        TestRequest request(operation, offset, 0);
+        request.length = length;  // and no memory, since this may be any number
         disk->submit(request);
         return failure_of(request);
     }

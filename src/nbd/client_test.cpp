@@ -128,7 +128,7 @@ TEST_F(ClientTest, PlacesASimpleReplysPayload) {
     EXPECT_FALSE(read.done());
     server_says(from_hex("0304"));
     EXPECT_TRUE(read.succeeded());
-    EXPECT_EQ(memories[0], from_hex("01020304"));
+    EXPECT_EQ(requests[0].octets, from_hex("01020304"));
 }
 
 TEST_F(ClientTest, AssemblesAReadFromChunksInAnyOrder) {
@@ -141,7 +141,7 @@ TEST_F(ClientTest, AssemblesAReadFromChunksInAnyOrder) {
     EXPECT_FALSE(read.done());
     server_says(chunk(true, ChunkType::none, cookie, {}));
     EXPECT_TRUE(read.succeeded());
-    EXPECT_EQ(memories[0], from_hex("0001 00000000 06070809"));
+    EXPECT_EQ(requests[0].octets, from_hex("0001 00000000 06070809"));
 }
 
 TEST_F(ClientTest, KeepsInterleavedChunksApart) {
@@ -156,8 +156,8 @@ TEST_F(ClientTest, KeepsInterleavedChunksApart) {
     EXPECT_FALSE(two.done());
     server_says(data(true, headers[1].cookie, 0, from_hex("03")));
     EXPECT_TRUE(two.succeeded());
-    EXPECT_EQ(memories[0], from_hex("0102"));
-    EXPECT_EQ(memories[1], from_hex("0304"));
+    EXPECT_EQ(requests[0].octets, from_hex("0102"));
+    EXPECT_EQ(requests[1].octets, from_hex("0304"));
 }
 
 TEST_F(ClientTest, TellsTheServersErrors) {
@@ -278,7 +278,7 @@ TEST_F(ClientTest, SubmitsFromInsideACompletion) {
     begin(Speech::simple, everything);
     auto& again = requests.emplace_back(BlockOperation::flush, 0, 0);
     auto& first = requests.emplace_back(BlockOperation::flush, 0, 0);
-    first.on_completed = [&] { client->submit(again); };
+    first.then = [&] { client->submit(again); };
     client->submit(first);
     driver->run_if_woken();
     server_says(simple(heard_cookie(), ErrorNumber::none));
@@ -324,7 +324,7 @@ TEST_F(ClientTest, FailsEveryRequestWhenTheStreamIsLost) {
     for (std::size_t i = 0; i < requests_in_flight_max + 5; ++i) submit(BlockOperation::read, 0, 4);
     std::size_t resubmitted = 0;
     auto& again = requests.emplace_back(BlockOperation::flush, 0, 0);
-    requests[3].on_completed = [&] { client->submit(again), ++resubmitted; };
+    requests[3].then = [&] { client->submit(again), ++resubmitted; };
     server_says(encoded(ChunkHeader{true, ChunkType::offset_data, heard()[7].cookie, 12}));
     driver->close(std::nullopt);
     EXPECT_EQ(resubmitted, 1u);

@@ -11,9 +11,9 @@
 #include "block/memory_disk.hpp"
 #include "nbd/client.hpp"
 #include "nbd/server_connection.hpp"
-#include "support/block_request.hpp"
 #include "support/engine_pipe.hpp"
 #include "support/held_disk.hpp"
+#include "support/test_request.hpp"
 
 namespace weft::nbd {
 namespace {
@@ -97,7 +97,7 @@ private:
         request.durable = chance_() % 4 == 0;
         request.keep_space = chance_() % 4 == 0;
         request.fast_only = chance_() % 4 == 0;
-        request.on_completed = [this, &job] { finish(job); };
+        request.then = [this, &job] { finish(job); };
         prepare(job);
         client_.submit(request);
     }

@@ -7,9 +7,9 @@
 #include <deque>
 
 #include "nbd/client.hpp"
-#include "support/block_request.hpp"
 #include "support/engine_driver.hpp"
 #include "support/nbd_messages.hpp"
+#include "support/test_request.hpp"
 
 namespace weft::test {
 
@@ -75,9 +75,6 @@ protected:
 
     TestRequest& submit(BlockOperation operation, std::uint64_t offset, std::uint64_t length) {
         auto& request = requests.emplace_back(operation, offset, length);
-        memories.emplace_back(length, std::byte{0xcc});
-        if (operation == BlockOperation::read || operation == BlockOperation::write)
-            request.with_memory(memories.back());
         client->submit(request);
         driver->run_if_woken();
         return request;
@@ -119,7 +116,6 @@ protected:
     }
 
     std::deque<TestRequest> requests;
-    std::deque<Bytes> memories;
     std::vector<Result<void>> opened;
     std::optional<nbd::Client> client;
     std::optional<EngineDriver> driver;

@@ -8,10 +8,10 @@
 #include "block/heap_memory.hpp"
 #include "block/memory_disk.hpp"
 #include "nbd/server_connection.hpp"
-#include "support/block_request.hpp"
 #include "support/engine_driver.hpp"
 #include "support/held_disk.hpp"
 #include "support/nbd_messages.hpp"
+#include "support/test_request.hpp"
 
 namespace weft::test {
 
