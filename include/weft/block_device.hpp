@@ -103,7 +103,9 @@ public:
     /// The device's own memory for these bytes, if it has such and they lie together; else empty.
     /// A request whose scatter list is exactly this memory moves no bytes: that is how payload
     /// goes from socket to disk without a copy. For `write` the bytes may be seen by readers while
-    /// they arrive, before the write is submitted. Valid as long as the device is.
+    /// they arrive, before the write is submitted; once some have arrived the write must be
+    /// submitted, even if the rest never came, or the device does not know what it holds. Valid as
+    /// long as the device is.
     virtual Buffer lend(BlockOperation, std::uint64_t /*offset*/, std::uint64_t /*length*/) {
         return {};
     }

@@ -27,7 +27,7 @@ void for_each_word(std::uint64_t first, std::uint64_t last, Each each) {
 MemoryDisk::MemoryDisk(std::unique_ptr<SparseMemory> memory, std::uint64_t bound)
     : memory_(std::move(memory)),
       octets_(memory_->all()),
-      bound_blocks_(round_up(bound, block_size) / block_size),
+      bound_blocks_(bound / block_size + (bound % block_size != 0)),  // the sum could wrap round
       bitmap_(round_up(octets_.size(), block_size * 64) / (block_size * 64)) {}
 
 BlockTraits MemoryDisk::traits() const {
@@ -64,8 +64,13 @@ Result<void> MemoryDisk::perform(BlockRequest& request) {
 
 Result<void> MemoryDisk::move(BlockRequest& request) {
     bool writing = request.operation == BlockOperation::write;
-    if (writing && !allocate(request.offset, request.length)) return Error{.code = Code::exhausted};
     Buffer here = octets_.subspan(request.offset, request.length);
+    if (writing && !allocate(request.offset, request.length)) {
+        // The bytes of a lent write are here already, and where there is no block they must go.
+        bool lent = !request.memory.empty() && request.memory.front().data() == here.data();
+        if (lent) clear_blocks(request.offset, request.offset + request.length, false);
+        return Error{.code = Code::exhausted};
+    }
     for (Buffer there : request.memory) {
         WEFT_CHECK(there.size() <= here.size());
         if (there.data() != here.data() && !there.empty()) {
@@ -89,16 +94,11 @@ Result<void> MemoryDisk::zero(std::uint64_t offset, std::uint64_t length, bool k
     std::uint64_t first = round_up(offset, block_size) / block_size;
     std::uint64_t last = whole_end / block_size;
     if (keep_space || first >= last) {
-        for (std::uint64_t at = offset; at < end;) {
-            std::uint64_t next = std::min(round_down(at, block_size) + block_size, end);
-            if (allocated(at / block_size)) std::memset(octets_.data() + at, 0, next - at);
-            at = next;
-        }
+        clear_blocks(offset, end, true);
         return {};
     }
-    for (auto [from, to] : {std::pair{offset, first * block_size}, {last * block_size, end}})
-        if (from < to && allocated(from / block_size))
-            std::memset(octets_.data() + from, 0, to - from);
+    clear_blocks(offset, first * block_size, true);
+    clear_blocks(last * block_size, end, true);
     std::uint64_t freed = 0;
     for_each_word(first, last, [&](std::uint64_t word, std::uint64_t mask) {
         freed += static_cast<std::uint64_t>(std::popcount(bitmap_[word] & mask));
@@ -110,6 +110,15 @@ Result<void> MemoryDisk::zero(std::uint64_t offset, std::uint64_t length, bool k
         memory_->release(from, std::min(last * block_size, octets_.size()) - from);
     }
     return {};
+}
+
+void MemoryDisk::clear_blocks(std::uint64_t from, std::uint64_t to, bool with_data) {
+    while (from < to) {
+        std::uint64_t next = std::min(round_down(from, block_size) + block_size, to);
+        if (allocated(from / block_size) == with_data)
+            std::memset(octets_.data() + from, 0, next - from);
+        from = next;
+    }
 }
 
 bool MemoryDisk::allocate(std::uint64_t offset, std::uint64_t length) {

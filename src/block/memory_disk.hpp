@@ -17,8 +17,9 @@ class MemoryDisk final : public BlockDevice {
 public:
     static constexpr std::uint64_t block_size = 4096;
 
-    /// The disk is as large as the memory; at most `bound` bytes of it may hold data at a time.
-    /// A write that would need more completes with Code::exhausted and changes nothing.
+    /// The disk is as large as the memory; at most `bound` bytes of it, rounded up to whole blocks,
+    /// may hold data at a time. A write that would need more completes with Code::exhausted and
+    /// changes nothing.
     MemoryDisk(std::unique_ptr<SparseMemory> memory, std::uint64_t bound);
 
     BlockTraits traits() const override;
@@ -33,6 +34,8 @@ private:
     Result<void> zero(std::uint64_t offset, std::uint64_t length, bool keep_space);
     void report(BlockRequest& request) const;
 
+    /// Zeroes what lies in [from, to) of the blocks that hold data, or of those that do not.
+    void clear_blocks(std::uint64_t from, std::uint64_t to, bool with_data);
     /// Marks the blocks a write touches; false if that would pass the bound.
     bool allocate(std::uint64_t offset, std::uint64_t length);
     bool allocated(std::uint64_t block) const { return bitmap_[block / 64] >> block % 64 & 1; }

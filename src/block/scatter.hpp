@@ -34,7 +34,9 @@ public:
 private:
     void advance_within(std::uint64_t count) {
         at_ += count;
-        while (left_ > 0 && at_ >= list_.front().size()) {
+        if (left_ == 0) return;
+        WEFT_CHECK(!list_.empty());
+        while (at_ >= list_.front().size()) {
             at_ -= list_.front().size();
             list_ = list_.subspan(1);
             WEFT_CHECK(!list_.empty());

@@ -12,6 +12,15 @@ namespace {
 
 constexpr std::uint64_t index_bits = 32;
 
+/// The protocol's bound on a status chunk: 2^20 extents.
+constexpr std::uint32_t status_chunk_max =
+    wire_size<MetaContextId>() + (1u << 20) * wire_size<StatusDescriptor>();
+
+bool changes_data(BlockOperation operation) {
+    return operation == BlockOperation::write || operation == BlockOperation::trim ||
+           operation == BlockOperation::write_zeroes;
+}
+
 Command command_of(BlockOperation operation) {
     switch (operation) {
         case BlockOperation::read:
@@ -64,7 +73,8 @@ std::optional<Error> refusal_of(const BlockRequest& request, const Agreement& ag
     if (request.length > (moves_data ? agreed.blocks.maximum : ~0u))
         return Error{.code = Code::out_of_range};
     const auto& flags = agreed.flags;
-    if (request.durable && !flags.can_write_durably) return Error{.code = Code::unsupported};
+    if (request.durable && changes_data(request.operation) && !flags.can_write_durably)
+        return Error{.code = Code::unsupported};
     switch (request.operation) {
         case BlockOperation::read:
             return std::nullopt;
@@ -93,7 +103,7 @@ std::optional<Error> refusal_of(const BlockRequest& request, const Agreement& ag
 
 RequestHeader header_of(const BlockRequest& request, std::uint64_t cookie) {
     unsigned flags = 0;
-    if (request.durable) flags |= flag_durable;
+    if (request.durable && changes_data(request.operation)) flags |= flag_durable;
     if (request.operation == BlockOperation::write_zeroes) {
         if (request.keep_space) flags |= flag_no_hole;
         if (request.fast_only) flags |= flag_fast_zero;
@@ -140,7 +150,7 @@ void Client::submit(BlockRequest& request) {
 
 void Client::disconnect() {
     if (stage_ == Stage::running) stage_ = Stage::leaving;
-    if (stage_ == Stage::handshake) fail({.code = Code::disconnected});
+    if (stage_ == Stage::handshake) give_up({.code = Code::disconnected});
     launch_waiting();
     holder_.wake();
 }
@@ -221,9 +231,19 @@ Buffer Client::want() {
 
 void Client::filled(std::size_t count) {
     auto outcome = receiver_.filled(count);
-    if (!outcome) return fail(outcome.error());
+    if (!outcome) return drop(outcome.error());
     if (!*outcome) return;
-    if (auto taken = take(**outcome); !taken) fail(taken.error());
+    if (auto taken = take(**outcome); !taken) drop(taken.error());
+}
+
+void Client::drop(Error why) {
+    outbox_ = {};
+    fail(why);
+}
+
+void Client::give_up(Error why) {
+    handshake_.abort(outbox_);
+    fail(why);
 }
 
 void Client::fail(Error why) {
@@ -267,6 +287,7 @@ Result<void> Client::take(const ClientReceiver::Event& event) {
 
 Result<void> Client::advance(Result<ClientHandshake::Next> next) {
     if (!next) return next.error();
+    if (*next == ClientHandshake::Next::refused) give_up(handshake_.refusal_error());
     if (*next == ClientHandshake::Next::transmission) {
         receiver_.begin_replies();
         stage_ = Stage::running;
@@ -292,7 +313,7 @@ Result<void> Client::take_simple(const SimpleReply& reply) {
     Flight& flight = *receiving_;
     chunk_ = {.done = true, .type = ChunkType::none, .cookie = reply.cookie};
     if (reply.error != ErrorNumber::none) {
-        flight.outcome = error_of(reply.error);
+        note_error(reply.error);
         return chunk_end();
     }
     if (flight.request->operation == BlockOperation::status) return Error{.code = Code::malformed};
@@ -317,7 +338,9 @@ Result<void> Client::take_chunk(const ChunkHeader& chunk) {
         receiver_.expect_body(wire_size<DataOffset>());
         return {};
     }
-    if (chunk.length == 0 || chunk.length > ClientReceiver::body_max)
+    bool is_status = chunk.type == ChunkType::block_status;
+    if (chunk.length == 0 ||
+        chunk.length > (is_status ? status_chunk_max : ClientReceiver::body_max))
         return Error{.code = Code::malformed};
     receiver_.expect_body(chunk.length);
     return {};
@@ -335,10 +358,21 @@ Result<void> Client::take_body(ConstBuffer body) {
             break;
     }
     if (!is_error(chunk_.type)) return Error{.code = Code::unsupported};
+    return take_error(body);
+}
+
+Result<void> Client::take_error(ConstBuffer body) {
     WEFT_TRY(auto error, decode<ChunkError>(body));
-    if (error.error == ErrorNumber::none) return Error{.code = Code::malformed};
-    receiving_->outcome = error_of(error.error);
+    if (error.error == ErrorNumber::none ||
+        error.message_length > body.size() - wire_size<ChunkError>())
+        return Error{.code = Code::malformed};
+    note_error(error.error);
     return chunk_end();
+}
+
+void Client::note_error(ErrorNumber error) {
+    receiving_->outcome = error_of(error);
+    if (error == ErrorNumber::shutdown && stage_ == Stage::running) stage_ = Stage::leaving;
 }
 
 Result<void> Client::take_data_offset(ConstBuffer body) {
@@ -357,7 +391,8 @@ Result<void> Client::take_data_offset(ConstBuffer body) {
 Result<void> Client::take_hole(ConstBuffer body) {
     WEFT_TRY(auto hole, decode<HoleRange>(body));
     const BlockRequest& request = *receiving_->request;
-    if (request.operation != BlockOperation::read || hole.offset < request.offset ||
+    if (body.size() != wire_size<HoleRange>() || hole.length == 0 ||
+        request.operation != BlockOperation::read || hole.offset < request.offset ||
         !within(hole.offset - request.offset, hole.length, request.length))
         return Error{.code = Code::malformed};
     receiving_->read_bytes += hole.length;
@@ -373,11 +408,14 @@ Result<void> Client::take_hole(ConstBuffer body) {
 Result<void> Client::take_status(ConstBuffer body) {
     BlockRequest& request = *receiving_->request;
     WEFT_TRY(auto context, decode<MetaContextId>(body));
-    if (request.operation != BlockOperation::status || context.id != agreement().allocation_context)
+    body = body.subspan(wire_size<MetaContextId>());
+    if (request.operation != BlockOperation::status ||
+        context.id != agreement().allocation_context || body.empty() ||
+        body.size() % wire_size<StatusDescriptor>() != 0 ||
+        std::exchange(receiving_->status_told, true))
         return Error{.code = Code::malformed};
     std::uint64_t covered = 0;
     request.extent_count = 0;
-    body = body.subspan(wire_size<MetaContextId>());
     while (!body.empty() && request.extent_count < request.extents.size() &&
            covered < request.length) {
         WEFT_TRY(auto extent, decode<StatusDescriptor>(body));
@@ -388,7 +426,6 @@ Result<void> Client::take_status(ConstBuffer body) {
         request.extents[request.extent_count++] = {length, extent.hole, extent.zero};
         covered += length;
     }
-    if (request.extent_count == 0) return Error{.code = Code::malformed};
     return chunk_end();
 }
 
@@ -396,9 +433,10 @@ Result<void> Client::chunk_end() {
     Flight& flight = *std::exchange(receiving_, nullptr);
     if (!chunk_.done) return {};
     const BlockRequest& request = *flight.request;
-    if (flight.outcome && request.operation == BlockOperation::read &&
-        flight.read_bytes != request.length)
-        return Error{.code = Code::malformed};
+    bool all_read =
+        request.operation != BlockOperation::read || flight.read_bytes == request.length;
+    bool all_told = request.operation != BlockOperation::status || flight.status_told;
+    if (flight.outcome && !(all_read && all_told)) return Error{.code = Code::malformed};
     flight.answered = true;
     if (flight.sent) retire(flight);
     return {};

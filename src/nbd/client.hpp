@@ -53,15 +53,22 @@ private:
         bool sent = false;
         bool answered = false;
         std::uint64_t read_bytes = 0;  ///< of a read in chunks: what has been placed
+        bool status_told = false;
         Result<void> outcome;
     };
 
     void fail(Error why);
+    /// The server broke the protocol: it is told nothing more.
+    void drop(Error why);
+    /// We end the handshake, and say so if we may.
+    void give_up(Error why);
     Result<void> take(const ClientReceiver::Event& event);
     Result<void> advance(Result<ClientHandshake::Next> next);
     Result<void> take_simple(const wire::nbd::SimpleReply& reply);
     Result<void> take_chunk(const wire::nbd::ChunkHeader& chunk);
     Result<void> take_body(ConstBuffer body);
+    Result<void> take_error(ConstBuffer body);
+    void note_error(wire::nbd::ErrorNumber error);
     Result<void> take_data_offset(ConstBuffer body);
     Result<void> take_hole(ConstBuffer body);
     Result<void> take_status(ConstBuffer body);

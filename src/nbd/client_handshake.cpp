@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nbd/client_handshake.hpp"
 
+#include <bit>
+
 namespace weft::nbd {
 
 using namespace wire::nbd;
@@ -72,15 +74,7 @@ Result<ClientHandshake::Next> ClientHandshake::option_reply(const OptionReply& r
             ask_to_go(out);
         return Next::more;
     }
-    if (asked_ == Option::set_meta_context) {
-        if (type == OptionReplyType::meta_context) {
-            WEFT_TRY(auto context, decode<MetaContextId>(reply.data));
-            agreement_.allocation_context = context.id;
-            return Next::more;
-        }
-        ask_to_go(out);
-        return Next::more;
-    }
+    if (asked_ == Option::set_meta_context) return context_reply(reply, out);
     if (type == OptionReplyType::info) {
         if (auto noted = note_info(reply.data); !noted) return noted.error();
         return Next::more;
@@ -93,9 +87,33 @@ Result<ClientHandshake::Next> ClientHandshake::option_reply(const OptionReply& r
         ask_by_name(receiver, out);
         return Next::more;
     }
+    if (!is_error(type)) return Error{.code = Code::malformed};
     refusal_ = text_of(reply.data);
-    if (type == OptionReplyType::error_unknown) return Error{.code = Code::not_found};
-    return Error{.code = is_error(type) ? Code::access_denied : Code::malformed};
+    if (type == OptionReplyType::error_unknown) refusal_error_ = {.code = Code::not_found};
+    return Next::refused;
+}
+
+Result<ClientHandshake::Next> ClientHandshake::context_reply(const OptionReply& reply,
+                                                             Outbox& out) {
+    auto type = reply.header.type;
+    if (type == OptionReplyType::meta_context) {
+        WEFT_TRY(auto context, decode<MetaContextId>(reply.data));
+        if (text_of(reply.data.subspan(wire_size<MetaContextId>())) != allocation_context)
+            return Error{.code = Code::malformed};
+        agreement_.allocation_context = context.id;
+        return Next::more;
+    }
+    if (is_error(type))
+        agreement_.allocation_context = std::nullopt;  // whatever was said before the error
+    else if (type != OptionReplyType::ack)
+        return Error{.code = Code::malformed};
+    ask_to_go(out);
+    return Next::more;
+}
+
+void ClientHandshake::abort(Outbox& out) {
+    bool haggling = asked_ != Option{} && asked_ != Option::export_name;
+    if (haggling) out.add(OptionHeader{Option::abort, 0});
 }
 
 Result<void> ClientHandshake::note_info(ConstBuffer data) {
@@ -109,7 +127,8 @@ Result<void> ClientHandshake::note_info(ConstBuffer data) {
     }
     if (kind == InfoType::block_size) {
         WEFT_TRY(auto info, decode<InfoBlockSize>(data));
-        if (info.minimum == 0 || info.preferred == 0 || info.maximum < info.minimum)
+        if (!std::has_single_bit(info.minimum) || !std::has_single_bit(info.preferred) ||
+            info.maximum < info.minimum)
             return Error{.code = Code::malformed};
         agreement_.blocks = info;
     }

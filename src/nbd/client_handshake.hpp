@@ -26,15 +26,19 @@ class ClientHandshake {
 public:
     explicit ClientHandshake(std::string export_name) : export_name_(std::move(export_name)) {}
 
-    enum class Next : std::uint8_t { more, transmission };
+    enum class Next : std::uint8_t { more, transmission, refused };
     Result<Next> greeting(const wire::nbd::Greeting& greeting, ClientReceiver& receiver,
                           Outbox& out);
     Result<Next> option_reply(const OptionReply& reply, ClientReceiver& receiver, Outbox& out);
     /// The end of an EXPORT_NAME handshake.
     Result<Next> export_name_reply(const ReplyBody& body);
 
+    /// Says that we leave, where the protocol has a word for it: between greeting and export.
+    void abort(Outbox& out);
+
     const Agreement& agreement() const { return agreement_; }
-    /// The server's own words on why it refused, if it gave some.
+    /// Once `refused`: what that means to us, and the server's own words if it gave some.
+    Error refusal_error() const { return refusal_error_; }
     const std::string& refusal() const { return refusal_; }
 
 private:
@@ -42,11 +46,13 @@ private:
     void ask_for_allocation_status(Outbox& out);
     void ask_to_go(Outbox& out);
     void ask_by_name(ClientReceiver& receiver, Outbox& out);
+    Result<Next> context_reply(const OptionReply& reply, Outbox& out);
     Result<void> note_info(ConstBuffer data);
 
     std::string export_name_;
     Agreement agreement_;
     std::string refusal_;
+    Error refusal_error_{.code = Code::access_denied};
     wire::nbd::Option asked_{};
     bool no_zeroes_ = false;
     bool size_known_ = false;

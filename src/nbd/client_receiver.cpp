@@ -6,8 +6,10 @@ namespace weft::nbd {
 using namespace wire::nbd;
 
 void ClientReceiver::expect_body(std::size_t size) {
-    WEFT_CHECK(size > 0 && size <= body_max);
-    begin_body(Stage::body, size);
+    WEFT_CHECK(size > 0);
+    auto kept = std::min(size, body_max);
+    skip_left_ = size - kept;
+    begin_body(Stage::body, kept);
 }
 
 void ClientReceiver::expect_payload(block::ScatterCursor place) {
@@ -49,8 +51,18 @@ Result<std::optional<ClientReceiver::Event>> ClientReceiver::end_part() {
             return std::optional<Event>(chunk);
         }
         case Stage::body:
-            begin_replies();
+            if (skip_left_ > 0)
+                begin_skip();
+            else
+                begin_replies();
             return std::optional<Event>(ReplyBody{body_});
+        case Stage::body_skip:
+            skip_left_ -= part_.size();
+            if (skip_left_ > 0)
+                begin_skip();
+            else
+                begin_replies();
+            return std::optional<Event>{};
         case Stage::payload:
             break;
     }

@@ -6,6 +6,7 @@
 // memory it belongs in. If it says nothing, the next header comes.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <variant>
@@ -19,12 +20,12 @@ namespace weft::nbd {
 
 struct OptionReply {
     wire::nbd::OptionReplyHeader header;
-    ConstBuffer data;  ///< valid until the next filled()
+    ConstBuffer data;  ///< valid until want() is asked again
 };
 
-/// What expect_body() asked for.
+/// What expect_body() asked for, or the first body_max octets of it.
 struct ReplyBody {
-    ConstBuffer data;  ///< valid until the next filled()
+    ConstBuffer data;  ///< valid until want() is asked again
 };
 
 /// What expect_payload() asked for is in place.
@@ -35,7 +36,9 @@ public:
     using Event = std::variant<wire::nbd::Greeting, OptionReply, wire::nbd::SimpleReply,
                                wire::nbd::ChunkHeader, ReplyBody, PayloadPlaced>;
 
-    static constexpr std::size_t body_max = 64u << 10;
+    /// Room for 8192 extents, the longest thing a server has to say.
+    static constexpr std::size_t body_max =
+        wire_size<wire::nbd::MetaContextId>() + 8192 * wire_size<wire::nbd::StatusDescriptor>();
 
     ClientReceiver() { begin_header(Stage::greeting, wire_size<wire::nbd::Greeting>()); }
     ClientReceiver(const ClientReceiver&) = delete;
@@ -46,8 +49,9 @@ public:
 
     /// The handshake is over: replies follow.
     void begin_replies() { begin_header(Stage::reply, wire_size<wire::nbd::SimpleReply>()); }
-    /// `size` octets follow, to be reported as a ReplyBody; at most body_max. Then replies follow,
-    /// which makes it fit for the end of an EXPORT_NAME handshake too.
+    /// `size` octets follow, to be reported as a ReplyBody; what exceeds body_max is read and
+    /// forgotten. Then replies follow, which makes it fit for the end of an EXPORT_NAME handshake
+    /// too.
     void expect_body(std::size_t size);
     /// Payload follows and belongs there.
     void expect_payload(block::ScatterCursor place);
@@ -60,6 +64,7 @@ private:
         reply,       ///< as much as a simple reply has: enough to see which kind it is
         chunk_tail,  ///< the four octets a structured reply's header has more
         body,
+        body_skip,  ///< the rest of a body too long to keep
         payload,
     };
 
@@ -72,6 +77,9 @@ private:
     void begin_option_reply() {
         begin_header(Stage::option_reply, wire_size<wire::nbd::OptionReplyHeader>());
     }
+    void begin_skip() {
+        begin(Stage::body_skip, Buffer(body_).first(std::min(skip_left_, body_.size())));
+    }
     Result<std::optional<Event>> end_part();
     Result<std::optional<Event>> end_option_reply();
     Result<std::optional<Event>> end_reply();
@@ -81,6 +89,7 @@ private:
     std::vector<std::byte> body_;
     Buffer part_;           ///< the part being received: header_ or body_
     std::size_t have_ = 0;  ///< how much of it has come
+    std::size_t skip_left_ = 0;
     block::ScatterCursor payload_;
     wire::nbd::OptionReplyHeader option_;
 };

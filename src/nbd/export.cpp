@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/bytes.hpp"
+
 namespace weft::nbd {
 
 wire::nbd::TransmissionFlags Export::flags(bool structured_replies) const {
@@ -18,6 +20,14 @@ wire::nbd::TransmissionFlags Export::flags(bool structured_replies) const {
             .many_connections = true,
             .can_cache = true,
             .can_zero_fast = writable && traits.can_write_zeroes};
+}
+
+wire::nbd::InfoBlockSize block_sizes(const BlockTraits& traits) {
+    constexpr std::uint32_t smallest_preferred = 512;
+    auto minimum = traits.minimum_block;
+    auto preferred = std::max({traits.preferred_block, minimum, smallest_preferred});
+    auto maximum = std::max(std::min(traits.maximum_transfer, transfer_max), preferred);
+    return {minimum, preferred, static_cast<std::uint32_t>(round_down(maximum, minimum))};
 }
 
 Result<void> Exports::add(Export offered) {

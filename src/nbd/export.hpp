@@ -2,9 +2,9 @@
 // What a server offers: block devices under names.
 #pragma once
 
+#include <deque>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "nbd/limits.hpp"
 #include "weft/block_device.hpp"
@@ -21,6 +21,11 @@ struct Export {
     wire::nbd::TransmissionFlags flags(bool structured_replies) const;
 };
 
+/// What a device's sizes are to NBD: never more than transfer_max, and in the order the protocol
+/// demands whatever the device says.
+wire::nbd::InfoBlockSize block_sizes(const BlockTraits& traits);
+
+/// Connections keep pointers to the exports they chose, so exports never move.
 class Exports {
 public:
     /// Refuses a name twice, a name too long, and more exports than exports_max.
@@ -28,10 +33,10 @@ public:
 
     /// The empty name means the first export, as clients that name none expect.
     const Export* find(std::string_view name) const;
-    const std::vector<Export>& all() const { return exports_; }
+    const std::deque<Export>& all() const { return exports_; }
 
 private:
-    std::vector<Export> exports_;
+    std::deque<Export> exports_;
 };
 
 }  // namespace weft::nbd

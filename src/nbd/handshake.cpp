@@ -87,8 +87,10 @@ Result<void> Handshake::flags(ClientFlags flags) {
 Result<Handshake::Next> Handshake::option(const ReceivedOption& received, Outbox& out) {
     if (++options_seen_ > options_max) return Error{.code = Code::exhausted};
     // Only this option has no way to be answered with an error: the protocol's oldest wart.
-    if (received.option == Option::export_name)
-        return export_name(received.too_big ? "?" : text_of(received.data), out);
+    if (received.option == Option::export_name) {
+        if (received.too_big) return Error{.code = Code::not_found};
+        return export_name(text_of(received.data), out);
+    }
     if (!fixed_newstyle_) return Error{.code = Code::malformed};
 
     Question question{received, out};
@@ -171,7 +173,7 @@ bool Handshake::info(Question& question, bool go) {
     }
     auto traits = found->device->traits();
     question.tell(InfoExport{traits.size, found->flags(dialect_.structured_replies)});
-    question.tell(InfoBlockSize{traits.minimum_block, traits.preferred_block, transfer_max});
+    question.tell(block_sizes(traits));
     if (wants_name) question.tell_text(InfoType::name, found->name);
     if (wants_description && !found->description.empty())
         question.tell_text(InfoType::description, found->description);

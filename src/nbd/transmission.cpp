@@ -30,14 +30,15 @@ constexpr std::size_t extents_bytes = extents_max * sizeof(Extent);
 constexpr std::size_t status_bytes =
     extents_bytes + wire_size<MetaContextId>() + extents_max * wire_size<StatusDescriptor>();
 
-ErrorNumber number_of(Code code) {
+ErrorNumber number_of(Code code, const BlockRequest& request) {
     switch (code) {
         case Code::access_denied:
             return ErrorNumber::not_permitted;
         case Code::exhausted:
             return ErrorNumber::no_space;
         case Code::unsupported:
-            return ErrorNumber::not_supported;
+            // The protocol keeps this one for zeroing that was to be fast or not at all.
+            return request.fast_only ? ErrorNumber::not_supported : ErrorNumber::invalid;
         case Code::out_of_range:
         case Code::malformed:
             return ErrorNumber::invalid;
@@ -52,8 +53,6 @@ const char* sentence(ErrorNumber error) {
             return "this export is read-only";
         case ErrorNumber::no_space:
             return "the request reaches beyond the end of the export";
-        case ErrorNumber::not_supported:
-            return "this export cannot do that";
         default:
             return "the request's command, flags, offset or length are not valid";
     }
@@ -152,15 +151,16 @@ std::optional<ErrorNumber> Transmission::refusal(const RequestHeader& header) co
     if (changes_data(header.command) && (export_.read_only || traits.read_only))
         return ErrorNumber::not_permitted;
     if (header.command == Command::flush) return std::nullopt;
+    bool fills_space = header.command == Command::write || header.command == Command::write_zeroes;
     if (!within(header.offset, header.length, traits.size))
-        return changes_data(header.command) ? ErrorNumber::no_space : ErrorNumber::invalid;
+        return fills_space ? ErrorNumber::no_space : ErrorNumber::invalid;
     if (header.offset % traits.minimum_block != 0 || header.length % traits.minimum_block != 0)
         return ErrorNumber::invalid;
     bool moves_data = header.command == Command::read || header.command == Command::write;
-    if (moves_data && header.length > transfer_max) return ErrorNumber::invalid;
-    if (header.command == Command::trim && !traits.can_trim) return ErrorNumber::not_supported;
+    if (moves_data && header.length > block_sizes(traits).maximum) return ErrorNumber::invalid;
+    if (header.command == Command::trim && !traits.can_trim) return ErrorNumber::invalid;
     if (header.command == Command::write_zeroes && !traits.can_write_zeroes)
-        return ErrorNumber::not_supported;
+        return ErrorNumber::invalid;
     if (header.command == Command::block_status &&
         (!dialect_.allocation_status || header.length == 0))
         return ErrorNumber::invalid;
@@ -250,10 +250,13 @@ void Transmission::completed(Slot& slot, Result<void> outcome) {
         if (quiet()) wake_();
         return;
     }
-    if (outcome)
+    // A device without a cache has nothing to prefetch, which is no failure: it was only a hint.
+    bool idle_hint = slot.operation == BlockOperation::prefetch && !outcome &&
+                     outcome.error().code == Code::unsupported;
+    if (outcome || idle_hint)
         reply(slot);
     else
-        reply_error(slot, number_of(outcome.error().code), to_text(outcome.error().code));
+        reply_error(slot, number_of(outcome.error().code, slot), to_text(outcome.error().code));
 }
 
 void Transmission::reply(Slot& slot) {
@@ -382,7 +385,14 @@ void Transmission::abandon() {
     }
     front_sent_ = 0;
     if (auto* slot = std::exchange(stalled_, nullptr)) release(*slot);
-    if (auto* slot = std::exchange(receiving_, nullptr)) release(*slot);
+    if (auto* slot = std::exchange(receiving_, nullptr)) {
+        bool lent = !slot->refused && !slot->pooled;
+        if (!lent) return release(*slot);
+        // Bytes that came into lent memory are on the device already: it must hear of the write.
+        ++with_device_;  // if it answers at once, the caller still learns from quiet(), not twice
+        submit(*slot);
+        --with_device_;
+    }
 }
 
 }  // namespace weft::nbd

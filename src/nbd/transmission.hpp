@@ -40,6 +40,7 @@ public:
     void sent(std::size_t count);
 
     /// No more requests will come and no reply can leave: forget all that is not with the device.
+    /// `wake` is called when the last that is has come back; not if quiet() holds already.
     void abandon();
     /// Nothing is with the device.
     bool quiet() const { return with_device_ == 0; }

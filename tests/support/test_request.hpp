@@ -21,6 +21,7 @@ public:
     std::function<void()> then;  ///< called when it has completed
     std::vector<std::byte> octets;
 
+    TestRequest() = default;
     TestRequest(BlockOperation kind, std::uint64_t at, std::uint64_t count) {
         operation = kind;
         offset = at;
@@ -34,12 +35,20 @@ public:
     TestRequest(const TestRequest&) = delete;
     TestRequest& operator=(const TestRequest&) = delete;
 
+    /// Uses that memory, which must outlive it, and not its own octets.
+    TestRequest& with_memory(Buffer other) {
+        buffer_ = other;
+        memory = std::span(&buffer_, 1);
+        return *this;
+    }
+
     void completed(Result<void> result) override {
         EXPECT_FALSE(outcome) << "completed twice";
         outcome = result;
         if (then) then();
     }
 
+    bool done() const { return outcome.has_value(); }
     bool succeeded() const { return outcome && *outcome; }
     /// The code it failed with; none if it did not.
     std::optional<Code> failure() const {
@@ -51,6 +60,17 @@ public:
 private:
     Buffer buffer_;
 };
+
+/// What a device that answers at once holds there, or all it holds.
+inline std::vector<std::byte> contents(BlockDevice& device, std::uint64_t at, std::uint64_t count) {
+    TestRequest request(BlockOperation::read, at, count);
+    device.submit(request);
+    EXPECT_TRUE(request.succeeded());
+    return request.octets;
+}
+inline std::vector<std::byte> contents(BlockDevice& device) {
+    return contents(device, 0, device.traits().size);
+}
 
 inline Result<void> write_text(BlockDevice& device, std::uint64_t at, std::string_view text) {
     TestRequest request(BlockOperation::write, at, text.size());
