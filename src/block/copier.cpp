@@ -40,8 +40,8 @@ Copier::Copier(BlockDevice& source, BlockDevice& target, Options options)
       flush_(std::make_unique<FinalFlush>()),
       pieces_(options.pieces_in_flight) {
     WEFT_CHECK(target.traits().size >= size_);
-    options_.piece_bytes = std::min({options.piece_bytes, source.traits().maximum_transfer,
-                                     target.traits().maximum_transfer});
+    options_.piece_bytes = std::min(
+        {options.piece_bytes, source.traits().maximum_transfer, target.traits().maximum_transfer});
     question_->owner = flush_->owner = this;
     extents_.clear();
     for (auto& piece : pieces_) {
@@ -104,8 +104,8 @@ void Copier::begin(Piece& piece) {
     free_.pop_back();
     Extent& extent = extents_[extent_];
     bool as_zeroes = extent.zero && target_.traits().can_write_zeroes;
-    auto length = as_zeroes ? extent.length
-                            : std::min<std::uint64_t>(extent.length, options_.piece_bytes);
+    auto length =
+        as_zeroes ? extent.length : std::min<std::uint64_t>(extent.length, options_.piece_bytes);
     piece.offset = next_;
     piece.length = length;
     next_ += length;

@@ -57,7 +57,9 @@ int misuse(const Arguments& arguments) {
 
 }  // namespace
 
-std::span<const Command> commands() { return table; }
+std::span<const Command> commands() {
+    return table;
+}
 
 int refuse(const std::string& sentence) {
     fmt::print(stderr, "weft: {}\n", sentence);

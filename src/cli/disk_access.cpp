@@ -17,9 +17,10 @@ std::unique_ptr<linux::World> make_world(const linux::WorldOptions& options) {
 std::optional<NbdUri> as_nbd_uri(const std::string& where) {
     auto uri = parse_nbd_uri(where);
     if (!uri && (where.starts_with("nbd:") || where.starts_with("nbd+unix:")))
-        throw Refusal{fmt::format("'{}' is not nbd://HOST[:PORT]/NAME or "
-                                  "nbd+unix:///NAME?socket=PATH",
-                                  where)};
+        throw Refusal{
+            fmt::format("'{}' is not nbd://HOST[:PORT]/NAME or "
+                        "nbd+unix:///NAME?socket=PATH",
+                        where)};
     return uri;
 }
 
@@ -34,8 +35,8 @@ OpenedDisk::OpenedDisk(linux::World& world, const std::string& where, bool read_
         world.run_until([&] { return opened.has_value(); });
         if (!*opened) {
             auto words = remote_->device().refusal();
-            throw Refusal{fmt::format("{}: {}", where,
-                                      words.empty() ? to_text(opened->error()) : words)};
+            throw Refusal{
+                fmt::format("{}: {}", where, words.empty() ? to_text(opened->error()) : words)};
         }
         return;
     }

@@ -25,7 +25,9 @@ void make_target_file(const std::string& where, std::uint64_t size) {
     if (failed) throw Refusal{fmt::format("{}: {}", where, failed.message())};
 }
 
-double seconds(Duration span) { return std::chrono::duration<double>(span).count(); }
+double seconds(Duration span) {
+    return std::chrono::duration<double>(span).count();
+}
 
 /// One line, rewritten once a second, on a terminal only.
 class ProgressLine {

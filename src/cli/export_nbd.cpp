@@ -129,7 +129,8 @@ void announce(const Wishes& wishes, const std::vector<Disk>& disks,
                           {"uris", json::array()}};
         if (!wishes.as_json)
             fmt::print("{}: {} {}, {}\n", disk.name.empty() ? "the default export" : disk.name,
-                       show_size(size), disk.what, wishes.read_only ? "read-only" : "read and write");
+                       show_size(size), disk.what,
+                       wishes.read_only ? "read-only" : "read and write");
         for (const auto& address : listening) {
             auto uri = show_nbd_uri({address, disk.name});
             entry["uris"].push_back(uri);
@@ -156,8 +157,7 @@ void tell(const Wishes& wishes, const node::NbdServer::Event& event) {
         fmt::print("{}\n", line.dump());
     } else if (event.kind == Kind::refused) {
         fmt::print("{}: turned away, {} clients are the limit\n", event.peer, wishes.connections);
-    } else if (event.kind == Kind::left && event.fault &&
-               event.fault->code != Code::disconnected) {
+    } else if (event.kind == Kind::left && event.fault && event.fault->code != Code::disconnected) {
         fmt::print("{}: dropped, {}\n", event.peer, to_text(event.fault->code));
     }
     std::fflush(stdout);
@@ -190,8 +190,8 @@ void serve(const Wishes& wishes) {
     auto disks = open_disks(*world, wishes);
     node::NbdServer server(*world, {.connections_max = wishes.connections});
     for (const auto& disk : disks)
-        if (auto added = server.add({disk.name, wishes.description, disk.device.get(),
-                                     wishes.read_only});
+        if (auto added =
+                server.add({disk.name, wishes.description, disk.device.get(), wishes.read_only});
             !added)
             throw Refusal{fmt::format("export name '{}' is taken twice, or too long (4096 at most)",
                                       disk.name)};

@@ -98,8 +98,10 @@ std::optional<Address> parse_tcp(std::string_view text) {
     if (colon == std::string_view::npos) return {};
     auto port = parse_number<std::uint16_t>(text.substr(colon + 1));
     auto host = text.substr(0, colon);
-    if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-    else if (host.find(':') != std::string_view::npos) return {};
+    if (host.starts_with('[') && host.ends_with(']'))
+        host = host.substr(1, host.size() - 2);
+    else if (host.find(':') != std::string_view::npos)
+        return {};
     if (!port || host.empty()) return {};
     return Address::tcp(std::string(host), *port);
 }

@@ -39,8 +39,8 @@ TEST(TcpAddress, IsReadAndShown) {
 }
 
 TEST(NbdUri, GoesThereAndBack) {
-    for (auto text : {"nbd://127.0.0.1:10809/disk0", "nbd://[::1]:7/", "nbd+unix:///a?socket=/tmp/s",
-                      "nbd+unix:///?socket=/tmp/a%20b"}) {
+    for (auto text : {"nbd://127.0.0.1:10809/disk0", "nbd://[::1]:7/",
+                      "nbd+unix:///a?socket=/tmp/s", "nbd+unix:///?socket=/tmp/a%20b"}) {
         auto uri = parse_nbd_uri(text);
         ASSERT_TRUE(uri) << text;
         EXPECT_EQ(show_nbd_uri(*uri), text);

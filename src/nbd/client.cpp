@@ -176,6 +176,7 @@ void Client::launch_waiting() {
 }
 
 void Client::launch(BlockRequest& request) {
+    if (idle()) ++signs_of_life_;  // the server's silence until now meant nothing
     auto index = free_.back();
     free_.pop_back();
     Flight& flight = flights_[index];
@@ -210,6 +211,7 @@ std::size_t Client::pending(std::span<ConstBuffer> pieces) {
 }
 
 void Client::sent(std::size_t count) {
+    ++signs_of_life_;
     if (!outbox_.empty()) return outbox_.sent(count);
     front_sent_ += count;
     while (!to_send_.empty()) {
@@ -230,6 +232,7 @@ Buffer Client::want() {
 }
 
 void Client::filled(std::size_t count) {
+    ++signs_of_life_;
     auto outcome = receiver_.filled(count);
     if (!outcome) return drop(outcome.error());
     if (!*outcome) return;
@@ -266,6 +269,20 @@ void Client::fail(Error why) {
 
 bool Client::finished() const {
     return stage_ == Stage::failed || (goodbye_queued_ && outbox_.empty());
+}
+
+std::optional<Instant> Client::deadline() const {
+    if (stage_ == Stage::failed || !owed_an_answer()) return std::nullopt;
+    return next_check_;
+}
+
+void Client::tick(Instant now) {
+    if (stage_ == Stage::failed || !owed_an_answer() || now < next_check_) return;
+    if (std::exchange(signs_at_check_, signs_of_life_) == signs_of_life_) {
+        drop({.code = Code::timed_out});
+        return holder_.wake();
+    }
+    next_check_ = now + server_patience;
 }
 
 void Client::closed(std::optional<Error> why) {

@@ -3,7 +3,8 @@
 //
 // Requests submitted before the handshake is done wait; so do those beyond the number under way.
 // Waiting costs no memory: they chain through the requests themselves. When the stream is lost,
-// every request completes with Code::disconnected.
+// every request completes with Code::disconnected; when the server falls silent, with
+// Code::timed_out.
 #pragma once
 
 #include <functional>
@@ -39,6 +40,8 @@ public:
     std::size_t pending(std::span<ConstBuffer> pieces) override;
     void sent(std::size_t count) override;
     bool finished() const override;
+    std::optional<Instant> deadline() const override;
+    void tick(Instant now) override;
     void closed(std::optional<Error> why) override;
 
 private:
@@ -79,12 +82,16 @@ private:
     Result<Flight*> find(std::uint64_t cookie);
     void retire(Flight& flight);
     bool idle() const { return free_.size() == flights_.size(); }
+    bool owed_an_answer() const { return stage_ == Stage::handshake || !idle(); }
 
     Holder holder_;
     Stage stage_ = Stage::handshake;
     ClientReceiver receiver_;
     ClientHandshake handshake_;
     Outbox outbox_;
+    std::uint64_t signs_of_life_ = 1;  ///< bytes that moved, and waits that began
+    std::uint64_t signs_at_check_ = 0;
+    Instant next_check_;  ///< in the past at first: the first tick tells us the time
     bool goodbye_queued_ = false;
     bool opened_told_ = false;
 

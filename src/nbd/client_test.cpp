@@ -333,6 +333,36 @@ TEST_F(ClientTest, FailsEveryRequestWhenTheStreamIsLost) {
     EXPECT_TRUE(client->want().empty());
 }
 
+TEST_F(ClientTest, GivesUpAServerThatFallsSilent) {
+    begin(Speech::structured, everything);
+    auto& read = submit(BlockOperation::read, 0, 512);
+    Instant now{1'000'000};
+    client->tick(now);  // whatever came before is a sign of life
+    EXPECT_FALSE(read.outcome);
+    ASSERT_EQ(client->deadline(), now + server_patience);
+    client->tick(now + server_patience + Duration(-1));  // too early means nothing
+    EXPECT_FALSE(client->finished());
+    client->tick(now + server_patience);
+    EXPECT_EQ(read.failure(), Code::timed_out);
+    EXPECT_TRUE(client->finished());
+    EXPECT_EQ(client->deadline(), std::nullopt);
+}
+
+TEST_F(ClientTest, IsPatientWithAServerThatMovesOrOwesNothing) {
+    begin(Speech::structured, everything);
+    EXPECT_EQ(client->deadline(), std::nullopt);
+    auto& first = submit(BlockOperation::flush, 0, 0);
+    client->tick(Instant{});
+    server_says(simple(heard().at(0).cookie, ErrorNumber::none));
+    EXPECT_TRUE(first.succeeded());
+    EXPECT_EQ(client->deadline(), std::nullopt);
+    auto& second = submit(BlockOperation::flush, 0, 0);
+    client->tick(Instant{} + 100 * server_patience);  // the silence while nothing was asked
+    EXPECT_FALSE(second.outcome);
+    server_says(simple(heard().at(0).cookie, ErrorNumber::none));
+    EXPECT_TRUE(second.succeeded());
+}
+
 TEST_F(ClientTest, HangsUpOnRepliesThatMakeNoSense) {
     using Wrong = std::function<Bytes(std::uint64_t read, std::uint64_t status)>;
     auto good_status = [](std::uint64_t cookie) {

@@ -34,6 +34,10 @@ inline constexpr std::size_t option_replies_bytes_max = 64u << 10;
 /// How long a client may take to say what it wants.
 inline constexpr Duration handshake_time = std::chrono::seconds(30);
 
+/// A server that owes us an answer and gives no sign of life for this long, twice in a row at the
+/// most, is given up. Long, because a flush of a slow array may take most of a minute.
+inline constexpr Duration server_patience = std::chrono::seconds(60);
+
 /// Extents told in one block status reply. Clients ask again for the rest.
 inline constexpr std::size_t extents_max = 512;
 

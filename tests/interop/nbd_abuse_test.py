@@ -206,7 +206,7 @@ class Abuse(unittest.TestCase):
         for command, offset, length, error in (
                 (READ, 64 * MIB, 1, EINVAL), (READ, 64 * MIB - 1, 2, EINVAL),
                 (READ, 0xFFFFFFFFFFFFFFFF, 2, EINVAL), (READ, 0x7FFFFFFFFFFFFFFF, 512, EINVAL),
-                (TRIM, 64 * MIB, 512, ENOSPC), (ZEROES, 63 * MIB, 2 * MIB, ENOSPC),
+                (TRIM, 64 * MIB, 512, EINVAL), (ZEROES, 63 * MIB, 2 * MIB, ENOSPC),
                 (CACHE, 64 * MIB, 512, EINVAL), (STATUS, 0, 512, EINVAL)):
             client.request(command, offset, length, cookie=offset)
             self.assertEqual(client.simple_reply(), (error, offset), (command, offset))
