@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command blocks that move or touch blocks: read, write, verify and their kin (SBC-4 section
-// 5).
+// The command blocks that move or touch blocks: read, write, verify and their kin (SBC-4).
 //
 // Commands of one layout share one description; the operation code is a template argument, so that
 // a Read10 is never taken for a Write10 and a switch over codes decodes the type it names. The 32

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// EXTENDED COPY of the first kind (LID1) and RECEIVE COPY RESULTS (SPC-4 sections 6.4, 6.17
-// and 6.18): a target copies between logical units itself. Only what block to block copies need.
+// EXTENDED COPY of the first kind (LID1) and RECEIVE COPY RESULTS (SPC-4): a target copies between
+// logical units itself. Only what block to block copies need.
 #pragma once
 
 #include "wire/scsi_vital_product_data.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// INQUIRY: what a logical unit is (SPC-4 sections 6.6 and 6.6.2). Its pages of vital product data
-// are in scsi_vital_product_data.hpp.
+// INQUIRY: what a logical unit is (SPC-4). Its pages of vital product data are in
+// scsi_vital_product_data.hpp.
 #pragma once
 
 #include <string_view>
@@ -48,8 +48,7 @@ enum class AsymmetricAccess : std::uint8_t {
     implicit_and_explicit = 3,
 };
 
-/// A text in a field of fixed size, on the left and filled with spaces, as SPC-4 section 4.3.1
-/// wants.
+/// A text in a field of fixed size, on the left and filled with spaces, as SPC-4 wants.
 template <std::size_t Count>
 constexpr Octets<Count> left_aligned(std::string_view text) {
     Octets<Count> octets{};

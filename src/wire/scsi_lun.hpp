@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The eight octets that name a logical unit (SAM-5 section 4.7).
+// The eight octets that name a logical unit (SAM-5).
 //
 // The first two bits say how the number is written: 00 peripheral device (one octet of number), 01
 // flat space (14 bits), 11 extended (here: extended flat space, 24 bits). One number may thus come

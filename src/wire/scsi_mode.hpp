@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MODE SENSE and MODE SELECT: the settings of a logical unit, in pages (SPC-4 sections 6.13
-// and 7.5, SBC-4 section 6.5). The data is a header, block descriptors, and pages one after
-// another.
+// MODE SENSE and MODE SELECT: the settings of a logical unit, in pages (SPC-4, SBC-4). The data is
+// a header, block descriptors, and pages one after another.
 #pragma once
 
 #include <optional>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mode pages a disk has: caching (SBC-4 section 6.5.6), control (SPC-4 section 7.5.8) and
-// informational exceptions (SBC-4 section 6.5.8). `savable` is reserved in MODE SELECT.
+// The mode pages a disk has: caching (SBC-4), control (SPC-4) and
+// informational exceptions (SBC-4). `savable` is reserved in MODE SELECT.
 #pragma once
 
 #include "wire/scsi_mode.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Target port groups: which ways to a logical unit are good (SPC-4 sections 5.15, 6.37 and 6.45;
+// Target port groups: which ways to a logical unit are good (SPC-4;
 // known as ALUA, asymmetric logical unit access).
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command blocks every SCSI device knows (SPC-4 section 6) whose data has no file of its own:
+// The command blocks every SCSI device knows (SPC-4) whose data has no file of its own:
 // ready, sense, diagnostics, logs, and the reservations of SPC-2.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reports of a target about itself: its logical units, the commands and task management
-// functions it knows, and the groups its ports form (SPC-4 sections 6.33 to 6.36 and 6.45).
+// The reports of a target about itself: its logical units, and the commands and task management
+// functions it knows (SPC-4).
 #pragma once
 
 #include "wire/scsi_lun.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Persistent reservations (SPC-4 sections 5.13, 6.15, 6.16): who among several initiators may use a
+// Persistent reservations (SPC-4): who among several initiators may use a
 // logical unit, in a way that survives the loss of a session.
 #pragma once
 
@@ -208,7 +208,7 @@ enum class IscsiIdentifierFormat : std::uint8_t {
     port = 1,  ///< an iSCSI name, ",i,0x" and the initiator session identifier in hexadecimal
 };
 
-/// The start of an iSCSI transport identifier (SPC-4 section 7.6.4.6). A name follows, ended by a
+/// The start of an iSCSI transport identifier. A name follows, ended by a
 /// null and padded with nulls to a multiple of four octets.
 struct IscsiTransportIdentifier {
     IscsiIdentifierFormat format{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sense data: why a command ended with CHECK CONDITION (SPC-4 section 4.5).
+// Sense data: why a command ended with CHECK CONDITION (SPC-4).
 //
 // There are two formats, and the control mode page decides which a target uses: fixed (18 octets)
 // and descriptor (8 octets and a list). Both begin with a response code that tells which it is.
@@ -38,7 +38,7 @@ enum class SenseKey : std::uint8_t {
 };
 
 /// What it was exactly: the code (ASC) in the upper octet, its qualifier (ASCQ) in the lower. Only
-/// those a disk target sends or our initiator tells apart; SPC-4 annex E has some seven hundred.
+/// those a disk target sends or our initiator tells apart; SPC-4 has hundreds.
 enum class AdditionalSense : std::uint16_t {
     none = 0x0000,
     becoming_ready = 0x0401,
@@ -124,7 +124,6 @@ struct SenseKeySpecific {
 };
 static_assert(wire_size<SenseKeySpecific>() == 3);
 
-/// SPC-4 section 4.5.3.
 struct FixedSense {
     bool information_valid = false;
     SenseResponse response = SenseResponse::fixed_current;
@@ -157,7 +156,7 @@ struct FixedSense {
 };
 static_assert(wire_size<FixedSense>() == 18);
 
-/// SPC-4 section 4.5.2.1. Descriptors follow.
+/// Descriptors follow.
 struct DescriptorSense {
     SenseResponse response = SenseResponse::descriptor_current;
     SenseKey key{};

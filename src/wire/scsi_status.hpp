@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a SCSI command ended (SAM-5 section 5.3), and in what order it may run (section 8.6).
+// How a SCSI command ended and in what order it may run (SAM-5).
 #pragma once
 
 #include <cstdint>

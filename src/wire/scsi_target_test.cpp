@@ -121,6 +121,7 @@ TEST(ReportSupportedOperationCodes, IsReadAndWrittenAsOthersDo) {
     walk.expect_end();
 }
 
+// sg_opcodes 1.46 --tmf reads these octets as all nine functions.
 TEST(SupportedTaskManagementFunctions, AreWrittenAsTheyAreRead) {
     test::expect_header(test::from_hex("fc 07 00 00"),
                         SupportedTaskManagementFunctions{.abort_task = true,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pages of vital product data (VPD) a disk has: SPC-4 section 7.8 and SBC-4 section 6.6.
+// The pages of vital product data (VPD) a disk has: SPC-4 and SBC-4.
 //
 // Every page begins with `VitalProductPageStart`. Pages 00h (which pages there are) and 80h (a
 // serial number) are nothing but a list of octets behind it. The descriptors of page 83h are walked
