@@ -25,7 +25,7 @@ public:
     bool peer_listens = true;
 
     /// What the engine's holder is to call.
-    void wake() { woken_ = true; }
+    void wake() { woken_ = may_want_ = true; }
 
     /// The peer sends; what the engine does not want yet waits.
     void receive(ConstBuffer octets) {
@@ -60,9 +60,10 @@ public:
 
 private:
     bool move_in() {
-        if (unread() == 0) return false;
+        if (unread() == 0 || !may_want_) return false;
         Buffer place = engine_.want();
-        if (place.empty()) return false;
+        may_want_ = !place.empty();
+        if (!may_want_) return false;
         auto count = cut(std::min(place.size(), unread()));
         std::memcpy(place.data(), unread_.data() + read_, count);
         read_ += count;
@@ -98,6 +99,7 @@ private:
     std::size_t read_ = 0;
     Bytes sent_;
     bool woken_ = false;
+    bool may_want_ = true;  ///< false once it wanted nothing: only a wake lets the world ask again
     bool closed_ = false;
 };
 
