@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "linux/connection.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "base/check.hpp"
+#include "linux/system_error.hpp"
+
+namespace weft::linux {
+namespace {
+
+class Handle final : public Stream {
+public:
+    Handle(EventLoop& loop, std::unique_ptr<Connection> connection)
+        : loop_(loop), connection_(std::move(connection)) {}
+    ~Handle() override {
+        connection_->abandon();
+        loop_.free_later(std::move(connection_));
+    }
+    void drive(StreamEngine& engine) override { connection_->drive(engine); }
+    void wake() override { connection_->wake(); }
+    std::string peer() const override { return connection_->peer(); }
+
+private:
+    EventLoop& loop_;
+    std::unique_ptr<Connection> connection_;
+};
+
+int pending_error(int socket) {
+    int number = 0;
+    socklen_t size = sizeof number;
+    if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &number, &size) < 0) return errno;
+    return number;
+}
+
+constexpr std::uint32_t always = EPOLLIN | EPOLLRDHUP | EPOLLET;
+
+}  // namespace
+
+Connection::Connection(SocketCommons& commons)
+    : TimerEntry(commons.loop.timers()), commons_(commons) {}
+
+std::unique_ptr<Stream> Connection::accepted(SocketCommons& commons, Descriptor socket,
+                                             std::string peer) {
+    auto connection = std::make_unique<Connection>(commons);
+    connection->socket_ = std::move(socket);
+    connection->peer_ = std::move(peer);
+    return std::make_unique<Handle>(commons.loop, std::move(connection));
+}
+
+std::unique_ptr<Stream> Connection::connecting(SocketCommons& commons,
+                                               std::vector<SocketAddress> addresses,
+                                               StreamEngine& engine) {
+    WEFT_CHECK(!addresses.empty());
+    auto connection = std::make_unique<Connection>(commons);
+    connection->stage_ = Stage::connecting;
+    connection->engine_ = &engine;
+    connection->peer_ = addresses.front().text();
+    std::reverse(addresses.begin(), addresses.end());
+    connection->addresses_ = std::move(addresses);
+    commons.loop.make_ready(*connection);  // the first attempt too is made from the loop
+    return std::make_unique<Handle>(commons.loop, std::move(connection));
+}
+
+void Connection::drive(StreamEngine& engine) {
+    WEFT_CHECK(stage_ == Stage::waiting);
+    engine_ = &engine;
+    begin();
+}
+
+void Connection::begin() {
+    stage_ = Stage::open;
+    bool watched_already = interest_ != 0;
+    interest_ = always;
+    if (watched_already) {
+        commons_.loop.change(socket_.number(), interest_, *this);
+    } else if (auto watched = commons_.loop.watch(socket_.number(), interest_, *this); !watched) {
+        // No room in epoll. The engine learns it from the loop, as it learns of every end.
+        last_failure_ = watched.error();
+        stage_ = Stage::connecting;
+        socket_.close();
+        interest_ = 0;
+    }
+    commons_.loop.make_ready(*this);
+}
+
+void Connection::wake() {
+    if (engine_ && !serving_) commons_.loop.make_ready(*this);
+}
+
+void Connection::try_next_address() {
+    while (!addresses_.empty()) {
+        SocketAddress address = addresses_.back();
+        addresses_.pop_back();
+        auto made = make_socket(address);
+        if (!made) {
+            last_failure_ = made.error();
+            continue;
+        }
+        socket_ = std::move(*made);
+        peer_ = address.text();
+        if (::connect(socket_.number(), address.data(), address.size) < 0 && errno != EINPROGRESS) {
+            last_failure_ = system_error(errno);
+            socket_.close();
+            continue;
+        }
+        interest_ = EPOLLOUT | EPOLLET;
+        auto watched = commons_.loop.watch(socket_.number(), interest_, *this);
+        if (watched) return;  // ready() hears how it ended
+        last_failure_ = watched.error();
+        interest_ = 0;
+        socket_.close();
+    }
+    end(last_failure_);
+}
+
+void Connection::attempt_ended() {
+    if (int number = pending_error(socket_.number()); number != 0) {
+        last_failure_ = system_error(number);
+        close();
+        try_next_address();
+        return;
+    }
+    addresses_.clear();
+    begin();
+    engine_->opened();
+}
+
+void Connection::ready(std::uint32_t events) {
+    if (stage_ == Stage::connecting) return attempt_ended();
+    if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) readable_ = true;
+    if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) at_end_ = true;
+    if (events & EPOLLERR) broken_ = true;
+    if (blocked_) {
+        if (events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) blocked_ = false;
+    } else if (events == EPOLLOUT) {
+        // Nobody waits for room any more. Only now is it worth a call to say so: a stream that
+        // blocks again and again keeps its registration.
+        interest_ = always;
+        commons_.loop.change(socket_.number(), interest_, *this);
+        return;
+    }
+    receive();
+    if (engine_) commons_.loop.make_ready(*this);
+}
+
+void Connection::serve() {
+    if (!engine_) return;
+    if (stage_ == Stage::connecting) {
+        std::array<ConstBuffer, limits::send_pieces> pieces;
+        if (engine_->finished() && engine_->pending(pieces) == 0)
+            return engine_ ? end(std::nullopt) : void();
+        if (!socket_.is_open()) try_next_address();
+    } else {
+        serving_ = true;
+        receive();
+        serving_ = false;
+        if (engine_) send();
+    }
+    if (engine_) follow_deadline();
+}
+
+void Connection::follow_deadline() {
+    // The timer is moved only when it would ring too late. Ringing too early is cheap and rare;
+    // moving it with every message is neither.
+    auto wanted = engine_->deadline();
+    if (!wanted) return;
+    auto set = timer();
+    if (!set || *wanted < *set) set_timer(*wanted);
+}
+
+void Connection::expired() {
+    if (!engine_) return;
+    auto wanted = engine_->deadline();
+    if (!wanted || *wanted > commons_.loop.now()) return follow_deadline();
+    engine_->tick(commons_.loop.now());
+    if (engine_) commons_.loop.make_ready(*this);
+}
+
+void Connection::finish() {
+    ::shutdown(socket_.number(), SHUT_WR);
+    // A socket closed with bytes unread answers with a reset, and that may overtake the last
+    // reply. MSG_TRUNC throws them away without copying.
+    std::size_t drained = 0;
+    while (drained < limits::drain_bytes_at_close) {
+        auto room = commons_.staging.size();
+        auto got =
+            ::recv(socket_.number(), commons_.staging.data(), room, MSG_TRUNC | MSG_DONTWAIT);
+        if (got <= 0) break;
+        drained += static_cast<std::size_t>(got);
+    }
+    end(std::nullopt);
+}
+
+void Connection::close() {
+    if (interest_ != 0) commons_.loop.forget(socket_.number(), *this);
+    interest_ = 0;
+    socket_.close();
+}
+
+void Connection::end(std::optional<Error> why) {
+    auto* engine = engine_;
+    abandon();
+    engine->closed(why);
+}
+
+void Connection::abandon() {
+    stage_ = Stage::closed;
+    engine_ = nullptr;
+    close();
+    leave_list();
+    cancel_timer();
+    leftover_ = {};
+}
+
+}  // namespace weft::linux

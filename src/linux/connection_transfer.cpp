@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// How bytes move between a connection's socket and its engine. After every call of the engine the
+// connection may have ended: engine_ is then null, and nothing else may be touched.
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "base/check.hpp"
+#include "linux/connection.hpp"
+#include "linux/system_error.hpp"
+
+namespace weft::linux {
+
+void Connection::receive() {
+    std::size_t bytes_left = limits::receive_bytes_per_turn;
+    int calls_left = limits::receive_calls_per_turn;
+    while (engine_ && (readable_ || !leftover_.empty())) {
+        if (engine_->finished()) return;
+        Buffer place = engine_->want();
+        if (!engine_) return;
+        if (place.empty()) {
+            // Waiting for wake(), unless the peer broke off. An orderly end is found by reading.
+            if (broken_) end(Error{.code = Code::disconnected});
+            return;
+        }
+        if (!leftover_.empty()) {
+            take_leftover();
+            continue;
+        }
+        if (bytes_left == 0 || calls_left-- == 0) return commons_.loop.make_ready(*this);
+        bool whole = place.size() <= bytes_left;
+        if (!whole) place = place.first(bytes_left);
+        bytes_left -= place.size();
+        if (!read_into(place, whole ? Buffer(commons_.staging) : Buffer())) return;
+    }
+}
+
+/// False when there is no more to read now, or no one to read for. Staging is for what follows
+/// the wanted place; where only a part of that is offered, there is none.
+bool Connection::read_into(Buffer place, Buffer staging) {
+    iovec parts[] = {{place.data(), place.size()}, {staging.data(), staging.size()}};
+    auto got = ::readv(socket_.number(), parts, 2);
+    if (got < 0) {
+        if (errno == EINTR) return true;
+        if (errno == EAGAIN) {
+            readable_ = false;
+            return false;
+        }
+        end(system_error(errno));
+        return false;
+    }
+    if (got == 0) {
+        send();  // a peer that only stopped sending may still be listening
+        if (engine_) end(Error{.code = Code::disconnected});
+        return false;
+    }
+    auto count = static_cast<std::size_t>(got);
+    // Less than asked for means the socket is empty: the next bytes make a new edge. At the end
+    // there will be no new edge, so there we read on.
+    if (count < place.size() + staging.size() && !at_end_) readable_ = false;
+    auto placed = std::min(count, place.size());
+    engine_->filled(placed);
+    auto rest = hand_out(staging.first(count - placed));
+    if (engine_ && !rest.empty()) {
+        leftover_.assign(rest.begin(), rest.end());
+        leftover_taken_ = 0;
+    }
+    return engine_ != nullptr;
+}
+
+/// Copies to one wanted place after the other. Returns what the engine does not want now.
+ConstBuffer Connection::hand_out(ConstBuffer bytes) {
+    while (!bytes.empty() && engine_ && !engine_->finished()) {
+        Buffer place = engine_->want();
+        if (place.empty() || !engine_) break;
+        auto count = std::min(place.size(), bytes.size());
+        std::memcpy(place.data(), bytes.data(), count);
+        bytes = bytes.subspan(count);
+        engine_->filled(count);
+    }
+    return bytes;
+}
+
+void Connection::take_leftover() {
+    auto rest = hand_out(std::span(leftover_).subspan(leftover_taken_));
+    if (!engine_) return;
+    leftover_taken_ = leftover_.size() - rest.size();
+    if (rest.empty()) leftover_ = {};
+}
+
+void Connection::send() {
+    std::size_t sent_bytes = 0;
+    while (engine_ && !blocked_) {
+        std::array<ConstBuffer, limits::send_pieces> pieces;
+        std::size_t piece_count = engine_->pending(pieces);
+        if (!engine_) return;
+        if (piece_count == 0) {
+            if (engine_->finished()) finish();
+            return;
+        }
+        if (sent_bytes >= limits::send_bytes_per_turn) return commons_.loop.make_ready(*this);
+        std::array<iovec, limits::send_pieces> parts;
+        std::size_t total = 0;
+        for (std::size_t i = 0; i < piece_count; ++i) {
+            parts[i] = {const_cast<std::byte*>(pieces[i].data()), pieces[i].size()};
+            total += pieces[i].size();
+        }
+        WEFT_CHECK(total > 0);
+        msghdr message{};
+        message.msg_iov = parts.data();
+        message.msg_iovlen = piece_count;
+        auto gone = ::sendmsg(socket_.number(), &message, MSG_NOSIGNAL);
+        if (gone < 0) {
+            if (errno == EINTR) continue;
+            if (errno == EAGAIN) return block();
+            return end(system_error(errno));
+        }
+        auto count = static_cast<std::size_t>(gone);
+        sent_bytes += count;
+        if (count < total) block();
+        engine_->sent(count);
+    }
+}
+
+void Connection::block() {
+    blocked_ = true;
+    if (interest_ & EPOLLOUT) return;
+    interest_ |= EPOLLOUT;
+    commons_.loop.change(socket_.number(), interest_, *this);
+}
+
+}  // namespace weft::linux

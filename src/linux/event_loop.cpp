@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "linux/event_loop.hpp"
+
+#include <cerrno>
+#include <ctime>
+#include <limits>
+
+#include "base/check.hpp"
+#include "linux/system_error.hpp"
+
+namespace weft::linux {
+
+Result<std::unique_ptr<EventLoop>> EventLoop::make() {
+    Descriptor epoll(::epoll_create1(EPOLL_CLOEXEC));
+    if (!epoll.is_open()) return system_error(errno);
+    return std::unique_ptr<EventLoop>(new EventLoop(std::move(epoll)));
+}
+
+Instant read_clock() {
+    timespec time{};
+    ::clock_gettime(CLOCK_MONOTONIC, &time);
+    return {static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec};
+}
+
+void EventLoop::run() {
+    run_until([] { return false; });
+}
+
+void EventLoop::run_until(const std::function<bool()>& done) {
+    WEFT_CHECK(!running_);  // a loop inside a loop would free what the outer one is using
+    now_ = read_clock();
+    running_ = true;
+    stopped_ = false;
+    end_turn();  // what was begun before the loop ran must not wait for a first event
+    while (!stopped_ && !done()) turn();
+    running_ = false;
+}
+
+void EventLoop::turn() {
+    int count = ::epoll_wait(epoll_.number(), reported_.data(), limits::events_per_turn, wait_ms());
+    WEFT_CHECK(count >= 0 || errno == EINTR);
+    now_ = read_clock();
+    dispatch(count);
+    timers_.fire(now_);
+    run_tasks();
+    end_turn();
+}
+
+int EventLoop::wait_ms() const {
+    if (unfinished_ || !ready_.empty() || !tasks_.empty()) return 0;
+    auto next = timers_.next();
+    if (!next) return -1;
+    // Rounded up: waking before the time would only mean waiting again.
+    auto left_ns = (*next - read_clock()).count();
+    if (left_ns <= 0) return 0;
+    auto left_ms = (left_ns + 999'999) / 1'000'000;
+    constexpr int longest = std::numeric_limits<int>::max();
+    return left_ms > longest ? longest : static_cast<int>(left_ms);
+}
+
+void EventLoop::dispatch(int count) {
+    reported_count_ = count;
+    for (int i = 0; i < reported_count_; ++i) {
+        auto* handler = static_cast<DescriptorHandler*>(reported_[i].data.ptr);
+        if (handler) handler->ready(reported_[i].events);
+    }
+    reported_count_ = 0;
+}
+
+void EventLoop::run_tasks() {
+    tasks_of_this_turn_.swap(tasks_);
+    for (auto& task : tasks_of_this_turn_) task();
+    tasks_of_this_turn_.clear();
+}
+
+void EventLoop::end_turn() {
+    unfinished_ = true;
+    for (int round = 0; round < limits::rounds_per_turn && unfinished_; ++round) {
+        ready_.serve_all();
+        unfinished_ = false;
+        for (auto* hook : turn_ends_) unfinished_ |= hook->turn_ends();
+    }
+    // Freeing may run destructors of ours that drop something else.
+    while (!dropped_.empty()) {
+        auto now_freed = std::move(dropped_);
+        dropped_.clear();
+    }
+}
+
+Result<void> EventLoop::watch(int descriptor, std::uint32_t events, DescriptorHandler& handler) {
+    epoll_event event{};
+    event.events = events;
+    event.data.ptr = &handler;
+    if (::epoll_ctl(epoll_.number(), EPOLL_CTL_ADD, descriptor, &event) < 0)
+        return system_error(errno);
+    return {};
+}
+
+void EventLoop::change(int descriptor, std::uint32_t events, DescriptorHandler& handler) {
+    epoll_event event{};
+    event.events = events;
+    event.data.ptr = &handler;
+    WEFT_CHECK(::epoll_ctl(epoll_.number(), EPOLL_CTL_MOD, descriptor, &event) == 0);
+}
+
+void EventLoop::forget(int descriptor, DescriptorHandler& handler) {
+    ::epoll_ctl(epoll_.number(), EPOLL_CTL_DEL, descriptor, nullptr);
+    for (int i = 0; i < reported_count_; ++i)
+        if (reported_[i].data.ptr == &handler) reported_[i].data.ptr = nullptr;
+}
+
+void EventLoop::defer(std::function<void()> task) {
+    WEFT_CHECK(tasks_.size() < limits::deferred_tasks);
+    tasks_.push_back(std::move(task));
+}
+
+}  // namespace weft::linux

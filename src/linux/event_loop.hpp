@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one loop everything of a World runs on: descriptors, timers, tasks, in that order, and then
+// the end of the turn, where replies go out and file operations go in, many per system call.
+//
+//     wait -> descriptors -> timers -> tasks -> ready streams <-> disks -> free what was dropped
+//
+// No stage may keep the others waiting: each does what it found when it began, and leaves what
+// was added meanwhile to the next turn.
+#pragma once
+
+#include <sys/epoll.h>
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "linux/descriptor.hpp"
+#include "linux/limits.hpp"
+#include "linux/ready_list.hpp"
+#include "linux/timer_heap.hpp"
+#include "weft/instant.hpp"
+#include "weft/result.hpp"
+
+namespace weft::linux {
+
+/// The time itself. All but those who measure something want EventLoop::now().
+Instant read_clock();
+
+/// Hears what epoll has to say about a descriptor.
+class DescriptorHandler {
+public:
+    virtual void ready(std::uint32_t events) = 0;
+
+protected:
+    ~DescriptorHandler() = default;
+};
+
+/// Gathers work during the turn and does it at its end.
+class TurnEnd {
+public:
+    /// True if this may have made someone ready, who then still has this turn.
+    virtual bool turn_ends() = 0;
+
+protected:
+    ~TurnEnd() = default;
+};
+
+/// What can be dropped from inside its own callback, and is then freed when nobody is in it.
+class LateFreed {
+public:
+    virtual ~LateFreed() = default;
+};
+
+class EventLoop {
+public:
+    static Result<std::unique_ptr<EventLoop>> make();
+    EventLoop(const EventLoop&) = delete;
+    EventLoop& operator=(const EventLoop&) = delete;
+
+    /// Until stop().
+    void run();
+    /// Until stop(), or until `done` says so; asked after each turn.
+    void run_until(const std::function<bool()>& done);
+    /// The current turn is the last.
+    void stop() { stopped_ = true; }
+
+    /// During a turn, when the turn began.
+    Instant now() const { return running_ ? now_ : read_clock(); }
+
+    Result<void> watch(int descriptor, std::uint32_t events, DescriptorHandler& handler);
+    void change(int descriptor, std::uint32_t events, DescriptorHandler& handler);
+    /// The handler hears nothing more, not even what epoll has already reported.
+    void forget(int descriptor, DescriptorHandler& handler);
+
+    void defer(std::function<void()> task);
+    TimerHeap& timers() { return timers_; }
+    void make_ready(ReadyItem& item) { ready_.add(item); }
+    void at_turn_end(TurnEnd& hook) { turn_ends_.push_back(&hook); }
+    void not_at_turn_end(TurnEnd& hook) { std::erase(turn_ends_, &hook); }
+    void free_later(std::unique_ptr<LateFreed> object) { dropped_.push_back(std::move(object)); }
+
+private:
+    explicit EventLoop(Descriptor epoll) : epoll_(std::move(epoll)) {}
+
+    void turn();
+    int wait_ms() const;
+    void dispatch(int count);
+    void run_tasks();
+    void end_turn();
+
+    Descriptor epoll_;
+    bool running_ = false;
+    bool stopped_ = false;
+    bool unfinished_ = false;  ///< the last turn ended by its bound, not for want of work
+    Instant now_;
+    std::array<epoll_event, limits::events_per_turn> reported_{};
+    int reported_count_ = 0;
+    TimerHeap timers_;
+    ReadyList ready_;
+    std::vector<TurnEnd*> turn_ends_;
+    std::vector<std::function<void()>> tasks_;
+    std::vector<std::function<void()>> tasks_of_this_turn_;
+    std::vector<std::unique_ptr<LateFreed>> dropped_;
+};
+
+}  // namespace weft::linux

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every bound of this folder in one place: how much one turn of the loop may do before the others
+// get theirs, and how long each queue may grow.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+
+namespace weft::linux::limits {
+
+// One turn of the loop.
+inline constexpr int events_per_turn = 64;  ///< descriptors answered
+inline constexpr int rounds_per_turn = 4;   ///< served again when disks answered at once
+inline constexpr std::size_t deferred_tasks = 1u << 20;
+
+// Streams.
+/// Read ahead of what was wanted. Twice this saves no more calls; half of it costs 64 KiB writes a
+/// tenth of their speed.
+inline constexpr std::size_t staging_bytes = 128 * 1024;
+inline constexpr std::size_t receive_bytes_per_turn = 1024 * 1024;
+inline constexpr int receive_calls_per_turn = 16;
+inline constexpr std::size_t send_bytes_per_turn = 4 * 1024 * 1024;
+inline constexpr std::size_t send_pieces = 64;
+inline constexpr std::size_t drain_bytes_at_close = 1024 * 1024;
+
+// Listeners.
+inline constexpr int accepts_per_turn = 16;
+inline constexpr std::chrono::milliseconds accept_pause{100};  ///< when descriptors ran out
+
+// Files.
+inline constexpr unsigned ring_depth = 256;  ///< operations the kernel holds at once
+inline constexpr unsigned file_threads = 4;  ///< where there is no ring
+inline constexpr std::size_t operations_per_disk = 64;
+inline constexpr std::size_t waiting_requests_per_disk = 64 * 1024;
+inline constexpr std::size_t pieces_per_operation = 32;
+inline constexpr std::size_t bytes_per_operation = 8 * 1024 * 1024;
+inline constexpr std::size_t brief_read_bytes = 256 * 1024;
+/// A 64 KiB write costs a third less in place than handed over, one of a megabyte the same.
+inline constexpr std::size_t brief_write_bytes = 128 * 1024;
+inline constexpr std::size_t bounce_bytes = 256 * 1024;  ///< direct I/O from unaligned memory
+inline constexpr std::size_t zero_bytes = 64 * 1024;     ///< the zeroes written where none are made
+
+}  // namespace weft::linux::limits

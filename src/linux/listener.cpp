@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "linux/listener.hpp"
+
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <vector>
+
+#include "linux/system_error.hpp"
+#include "linux/unix_path.hpp"
+
+namespace weft::linux {
+namespace {
+
+bool out_of_resources(int number) {
+    return number == EMFILE || number == ENFILE || number == ENOBUFS || number == ENOMEM;
+}
+
+/// One socket that accepts. Like a connection, it outlives its handle by one turn: the callback
+/// it is in may drop the listener.
+class ListeningSocket final : public DescriptorHandler, public TimerEntry, public LateFreed {
+public:
+    ListeningSocket(SocketCommons& commons, Descriptor socket, weft::World::Accepted accepted)
+        : TimerEntry(commons.loop.timers()),
+          commons_(commons),
+          socket_(std::move(socket)),
+          accepted_(std::move(accepted)) {}
+    ~ListeningSocket() override = default;
+
+    Result<void> begin() { return commons_.loop.watch(socket_.number(), EPOLLIN, *this); }
+
+    void close() {
+        commons_.loop.forget(socket_.number(), *this);
+        socket_.close();
+        cancel_timer();
+    }
+
+    void ready(std::uint32_t) override {
+        for (int i = 0; i < limits::accepts_per_turn && socket_.is_open(); ++i)
+            if (!accept_one()) return;
+    }
+
+    void expired() override { commons_.loop.change(socket_.number(), EPOLLIN, *this); }
+
+private:
+    bool accept_one() {
+        SocketAddress peer;
+        peer.size = sizeof peer.storage;
+        Descriptor made(
+            ::accept4(socket_.number(), peer.data(), &peer.size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+        if (made.is_open()) {
+            auto words = describe_peer(made.number(), peer);
+            accepted_(Connection::accepted(commons_, std::move(made), std::move(words)));
+            return true;
+        }
+        if (out_of_resources(errno)) {
+            // The connection stays in the backlog and would wake us at once, for ever.
+            commons_.loop.change(socket_.number(), 0, *this);
+            set_timer(commons_.loop.now() + limits::accept_pause);
+        }
+        // ECONNABORTED and its like concern one connection that is gone already.
+        return errno == ECONNABORTED || errno == EINTR || errno == EPROTO;
+    }
+
+    SocketCommons& commons_;
+    Descriptor socket_;
+    weft::World::Accepted accepted_;
+};
+
+class Handle final : public weft::Listener {
+public:
+    Handle(EventLoop& loop, Address address) : loop_(loop), address_(std::move(address)) {}
+    ~Handle() override {
+        for (auto& socket : sockets_) {
+            socket->close();
+            loop_.free_later(std::move(socket));
+        }
+    }
+    Address address() const override { return address_; }
+
+    void set_port(std::uint16_t port) { address_.port = port; }
+    void own(OwnedUnixPath path) { path_ = std::move(path); }
+    Result<void> add(std::unique_ptr<ListeningSocket> socket) {
+        if (auto begun = socket->begin(); !begun) return begun;
+        sockets_.push_back(std::move(socket));
+        return {};
+    }
+
+private:
+    EventLoop& loop_;
+    Address address_;
+    OwnedUnixPath path_;
+    std::vector<std::unique_ptr<ListeningSocket>> sockets_;
+};
+
+void set_options(int socket, int family) {
+    int on = 1;
+    ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    // An IPv4 address has its own socket beside this one, and must find the port free.
+    if (family == AF_INET6) ::setsockopt(socket, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+}
+
+Result<Descriptor> bound_socket(const SocketAddress& address) {
+    WEFT_TRY(auto socket, make_socket(address));
+    if (address.family() != AF_UNIX) set_options(socket.number(), address.family());
+    if (::bind(socket.number(), address.data(), address.size) < 0) return system_error(errno);
+    if (::listen(socket.number(), SOMAXCONN) < 0) return system_error(errno);
+    return socket;
+}
+
+std::uint16_t bound_port(int socket) {
+    SocketAddress bound;
+    bound.size = sizeof bound.storage;
+    if (::getsockname(socket, bound.data(), &bound.size) < 0) return 0;
+    return bound.port();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<weft::Listener>> listen(SocketCommons& commons, const Address& address,
+                                               weft::World::Accepted accepted) {
+    WEFT_TRY(auto places, resolve(address, Purpose::listen));
+    if (address.is_unix())
+        if (auto clear = clear_unix_path(address.path, places.front()); !clear)
+            return clear.error();
+
+    auto listener = std::make_unique<Handle>(commons.loop, address);
+    std::uint16_t port = address.port;
+    bool any = false;
+    Error failure{.code = Code::not_found};
+    for (std::size_t i = 0; i < places.size(); ++i) {
+        auto& place = places[i];
+        // A hosts file may name one address twice.
+        bool seen = std::any_of(places.begin(), places.begin() + i, [&](const SocketAddress& one) {
+            place.set_port(one.port());
+            return one.text() == place.text();
+        });
+        if (seen) continue;
+        place.set_port(port);
+        auto socket = bound_socket(place);
+        if (!socket) {
+            // A machine without IPv6 still answers for its IPv4 half of the name.
+            failure = socket.error();
+            if (failure.detail == EADDRINUSE) return failure;
+            continue;
+        }
+        if (address.is_unix()) listener->own(OwnedUnixPath(address.path));
+        if (port == 0) listener->set_port(port = bound_port(socket->number()));
+        auto added =
+            listener->add(std::make_unique<ListeningSocket>(commons, std::move(*socket), accepted));
+        if (!added) return added.error();
+        any = true;
+    }
+    if (!any) return failure;
+    return std::unique_ptr<weft::Listener>(std::move(listener));
+}
+
+}  // namespace weft::linux

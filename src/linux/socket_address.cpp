@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "linux/socket_address.hpp"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+
+#include "linux/system_error.hpp"
+
+namespace weft::linux {
+namespace {
+
+Result<SocketAddress> unix_address(const std::string& path) {
+    SocketAddress result;
+    auto& address = reinterpret_cast<sockaddr_un&>(result.storage);
+    if (path.size() >= sizeof address.sun_path) return system_error(ENAMETOOLONG);
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+    result.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size() + 1);
+    return result;
+}
+
+Result<std::vector<SocketAddress>> tcp_addresses(const Address& address, Purpose purpose) {
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = AI_NUMERICSERV | (purpose == Purpose::listen ? AI_PASSIVE : 0);
+    const char* host = address.host.empty() ? nullptr : address.host.c_str();
+    addrinfo* found = nullptr;
+    int status = ::getaddrinfo(host, std::to_string(address.port).c_str(), &hints, &found);
+    if (status == EAI_SYSTEM) return system_error(errno);
+    if (status == EAI_MEMORY) return system_error(ENOMEM);
+    if (status != 0) return Error{.code = Code::not_found};
+    std::vector<SocketAddress> results;
+    for (auto* each = found; each; each = each->ai_next) {
+        SocketAddress result;
+        std::memcpy(&result.storage, each->ai_addr, each->ai_addrlen);
+        result.size = each->ai_addrlen;
+        results.push_back(result);
+    }
+    ::freeaddrinfo(found);
+    return results;
+}
+
+}  // namespace
+
+Result<std::vector<SocketAddress>> resolve(const Address& address, Purpose purpose) {
+    if (!address.is_unix()) return tcp_addresses(address, purpose);
+    WEFT_TRY(auto result, unix_address(address.path));
+    return std::vector{result};
+}
+
+Result<Descriptor> make_socket(const SocketAddress& address) {
+    Descriptor made(::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    if (!made.is_open()) return system_error(errno);
+    if (address.family() != AF_UNIX) {
+        // The engine hands over whole messages; waiting for more to fill a packet only delays
+        // them. What a listener sets here, its accepted sockets have from birth.
+        int on = 1;
+        ::setsockopt(made.number(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    }
+    return made;
+}
+
+std::uint16_t SocketAddress::port() const {
+    if (family() == AF_INET) return ntohs(reinterpret_cast<const sockaddr_in&>(storage).sin_port);
+    if (family() == AF_INET6)
+        return ntohs(reinterpret_cast<const sockaddr_in6&>(storage).sin6_port);
+    return 0;
+}
+
+void SocketAddress::set_port(std::uint16_t port) {
+    if (family() == AF_INET) reinterpret_cast<sockaddr_in&>(storage).sin_port = htons(port);
+    if (family() == AF_INET6) reinterpret_cast<sockaddr_in6&>(storage).sin6_port = htons(port);
+}
+
+std::string SocketAddress::text() const {
+    char words[INET6_ADDRSTRLEN] = "";
+    if (family() == AF_INET) {
+        auto& address = reinterpret_cast<const sockaddr_in&>(storage);
+        ::inet_ntop(AF_INET, &address.sin_addr, words, sizeof words);
+        return std::string(words) + ":" + std::to_string(port());
+    }
+    if (family() == AF_INET6) {
+        auto& address = reinterpret_cast<const sockaddr_in6&>(storage);
+        ::inet_ntop(AF_INET6, &address.sin6_addr, words, sizeof words);
+        return "[" + std::string(words) + "]:" + std::to_string(port());
+    }
+    auto& address = reinterpret_cast<const sockaddr_un&>(storage);
+    if (size <= offsetof(sockaddr_un, sun_path)) return "unix";
+    return "unix:" + std::string(address.sun_path);
+}
+
+std::string describe_peer(int socket, const SocketAddress& peer) {
+    if (peer.family() != AF_UNIX) return peer.text();
+    // Connecting Unix sockets have no name of their own; the process is what tells them apart.
+    ucred owner{};
+    socklen_t size = sizeof owner;
+    if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &owner, &size) < 0) return peer.text();
+    return peer.text() + " (process " + std::to_string(owner.pid) + ")";
+}
+
+}  // namespace weft::linux

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// From errno to Error: the code says what a caller can do about it, `detail` keeps the number.
+#pragma once
+
+#include "weft/result.hpp"
+
+namespace weft::linux {
+
+/// What a failed call on a socket, a path or the loop itself means.
+Error system_error(int number);
+
+/// What a failed operation on an open disk means. A narrower answer: whatever went wrong below an
+/// open file is a failed disk, unless it is full or cannot do this at all.
+Error disk_error(int number);
+
+}  // namespace weft::linux

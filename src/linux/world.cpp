@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "linux/world.hpp"
+
+#include <sys/random.h>
+
+#include <array>
+
+#include "linux/file_disk.hpp"
+#include "linux/in_place_file_io.hpp"
+#include "linux/listener.hpp"
+#include "linux/loop_timer.hpp"
+#include "linux/ring_file_io.hpp"
+#include "linux/system_error.hpp"
+#include "linux/thread_file_io.hpp"
+
+namespace weft::linux {
+namespace {
+
+std::mt19937_64 seeded_generator() {
+    std::array<std::uint32_t, 16> seed{};
+    [[maybe_unused]] auto got = ::getrandom(seed.data(), sizeof seed, 0);
+    std::seed_seq mixed(seed.begin(), seed.end());
+    return std::mt19937_64(mixed);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<World>> World::make(const WorldOptions& options) {
+    WEFT_TRY(auto loop, EventLoop::make());
+    std::unique_ptr<World> world(new World(std::move(loop)));
+    if (auto chosen = world->choose_files(options.files); !chosen) return chosen.error();
+    return world;
+}
+
+World::World(std::unique_ptr<EventLoop> loop)
+    : loop_(std::move(loop)), sockets_(*loop_), signals_(*loop_), random_(seeded_generator()) {}
+
+Result<void> World::choose_files(FileEngine wanted) {
+    if (wanted != FileEngine::threads) {
+        auto ring = RingFileIo::make(*loop_);
+        if (ring) {
+            files_ = std::make_unique<InPlaceFileIo>(*loop_, std::move(*ring),
+                                                     InPlaceFileIo::Reads::leave_to_engine);
+            file_engine_ = FileEngine::ring;
+            return {};
+        }
+        if (wanted == FileEngine::ring) return ring.error();
+    }
+    auto threads = ThreadFileIo::make(*loop_, limits::file_threads);
+    if (!threads) return threads.error();
+    files_ = std::make_unique<InPlaceFileIo>(*loop_, std::move(*threads),
+                                             InPlaceFileIo::Reads::try_in_place);
+    file_engine_ = FileEngine::threads;
+    return {};
+}
+
+Result<void> World::on_signal(int number, std::function<void()> task) {
+    return signals_.on_signal(number, std::move(task));
+}
+
+std::unique_ptr<Timer> World::make_timer(std::function<void()> task) {
+    return linux::make_timer(*loop_, std::move(task));
+}
+
+Result<std::unique_ptr<Listener>> World::listen(const Address& address, Accepted accepted) {
+    return linux::listen(sockets_, address, std::move(accepted));
+}
+
+Result<std::unique_ptr<Stream>> World::connect(const Address& address, StreamEngine& engine) {
+    WEFT_TRY(auto addresses, resolve(address, Purpose::connect));
+    return Connection::connecting(sockets_, std::move(addresses), engine);
+}
+
+Result<std::unique_ptr<BlockDevice>> World::open_disk(const DiskOptions& options) {
+    return FileDisk::open(*files_, options);
+}
+
+}  // namespace weft::linux
