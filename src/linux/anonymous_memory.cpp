@@ -14,7 +14,7 @@
 namespace weft::linux {
 namespace {
 
-class AnonymousMemory final : public SparseMemory {
+class AnonymousMemory final : public block::SparseMemory {
 public:
     explicit AnonymousMemory(Buffer memory)
         : memory_(memory), page_(static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE))) {}
@@ -55,15 +55,15 @@ private:
 
 }  // namespace
 
-Result<std::unique_ptr<SparseMemory>> make_anonymous_memory(std::uint64_t size) {
-    if (size == 0) return std::unique_ptr<SparseMemory>(new AnonymousMemory(Buffer()));
+Result<std::unique_ptr<block::SparseMemory>> make_anonymous_memory(std::uint64_t size) {
+    if (size == 0) return std::unique_ptr<block::SparseMemory>(new AnonymousMemory(Buffer()));
     // No MADV_HUGEPAGE: it makes reads a tenth cheaper, but the first write to each part costs
     // anything from a third to three times as much, and a 4 KiB write then takes 2 MiB.
     constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     void* place = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, flags, -1, 0);
     if (place == MAP_FAILED) return system_error(errno);
     Buffer memory(static_cast<std::byte*>(place), size);
-    return std::unique_ptr<SparseMemory>(new AnonymousMemory(memory));
+    return std::unique_ptr<block::SparseMemory>(new AnonymousMemory(memory));
 }
 
 }  // namespace weft::linux

@@ -10,6 +10,6 @@
 
 namespace weft::linux {
 
-Result<std::unique_ptr<SparseMemory>> make_anonymous_memory(std::uint64_t size);
+Result<std::unique_ptr<block::SparseMemory>> make_anonymous_memory(std::uint64_t size);
 
 }  // namespace weft::linux

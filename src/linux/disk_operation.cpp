@@ -10,6 +10,7 @@
 
 #include "base/bytes.hpp"
 #include "linux/file_disk.hpp"
+#include "linux/scatter_vectors.hpp"
 #include "linux/system_error.hpp"
 
 namespace weft::linux {
@@ -32,7 +33,7 @@ void DiskOperation::begin(BlockRequest& request) {
     switch (request.operation) {
         case BlockOperation::read:
         case BlockOperation::write:
-            cursor_ = ScatterCursor(request.memory);
+            cursor_ = block::ScatterCursor(request.memory, 0, request.length);
             return move_next();
         case BlockOperation::flush:
             return start(Step::making_durable, Kind::synchronize, 0);
@@ -88,7 +89,7 @@ int DiskOperation::durability() const {
 
 void DiskOperation::move_next() {
     auto most = std::min<std::uint64_t>(left(), limits::bytes_per_operation);
-    memory = cursor_.gather(pieces_, most);
+    memory = gather(cursor_, pieces_, most);
     bounced_ = disk_.facts().direct && !is_aligned(memory);
     if (bounced_) use_bounce();
     offset = request_->offset + done_;
@@ -120,7 +121,7 @@ void DiskOperation::use_bounce() {
         bounce_.reset(static_cast<std::byte*>(std::aligned_alloc(alignment, limits::bounce_bytes)));
     WEFT_CHECK(bounce_);
     Buffer part(bounce_.get(), std::min<std::uint64_t>(left(), limits::bounce_bytes));
-    if (request_->operation == BlockOperation::write) cursor_.copy_to(part);
+    if (request_->operation == BlockOperation::write) copy_out(cursor_, part);
     pieces_[0] = {part.data(), part.size()};
     memory = std::span(pieces_).first(1);
 }
@@ -132,7 +133,7 @@ void DiskOperation::moved(std::size_t count) {
         return complete({});
     }
     if (bounced_ && request_->operation == BlockOperation::read)
-        cursor_.copy_from({bounce_.get(), count});
+        copy_in({bounce_.get(), count}, cursor_);
     if (left() == 0) return complete({});
     cursor_.advance(count);
     move_next();

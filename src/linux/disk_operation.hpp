@@ -9,9 +9,9 @@
 #include <cstdlib>
 #include <memory>
 
+#include "block/scatter.hpp"
 #include "linux/file_io.hpp"
 #include "linux/limits.hpp"
-#include "linux/scatter_cursor.hpp"
 
 namespace weft::linux {
 
@@ -64,7 +64,7 @@ private:
     Step step_ = Step::moving;
     bool bounced_ = false;
     std::uint64_t done_ = 0;  ///< bytes of the request
-    ScatterCursor cursor_;
+    block::ScatterCursor cursor_;
     std::array<iovec, limits::pieces_per_operation> pieces_;
     std::unique_ptr<std::byte, Free> bounce_;  ///< made when first needed, then kept
 };

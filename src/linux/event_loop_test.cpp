@@ -12,6 +12,7 @@
 
 #include "linux/loop_timer.hpp"
 #include "linux/signals.hpp"
+#include "linux/timer_heap.hpp"
 
 namespace weft::linux {
 namespace {

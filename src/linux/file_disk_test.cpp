@@ -8,12 +8,13 @@
 #include <csignal>
 #include <random>
 
+#include "linux/disk_operation.hpp"
 #include "support/disk_fixture.hpp"
 
 namespace weft::linux {
 namespace {
 
-using test::WaitingRequest;
+using test::TestRequest;
 
 std::vector<std::byte> noise(std::size_t size, unsigned seed) {
     std::mt19937 random(seed);
@@ -53,8 +54,8 @@ TEST_P(FileDiskTest, AgreesWithMemoryAboutScatteredReadsAndWrites) {
         bool writes = random() % 2;
         auto expected = model.begin() + static_cast<std::ptrdiff_t>(offset);
         if (writes) std::copy(bytes.begin(), bytes.end(), expected);
-        WaitingRequest request(writes ? BlockOperation::write : BlockOperation::read, offset,
-                               pieces);
+        TestRequest request(writes ? BlockOperation::write : BlockOperation::read, offset, length);
+        request.memory = pieces;
         request.durable = step % 40 == 0;
         ASSERT_TRUE(wait(*disk, request));
         ASSERT_TRUE(std::equal(bytes.begin(), bytes.end(), expected)) << "at step " << step;
@@ -74,11 +75,11 @@ TEST_P(FileDiskTest, AnswersEveryRequestOfALongQueueOnce) {
     constexpr std::size_t count = 2000, block = 512;  // far more than a disk's depth
     auto disk = open({.path = make_file(count * block)});
     auto bytes = noise(count * block, 3);
-    std::vector<std::unique_ptr<WaitingRequest>> requests;
+    std::vector<std::unique_ptr<TestRequest>> requests;
     for (std::size_t i = 0; i < count; ++i) {
         auto at = i * 7919 % count * block;
-        requests.push_back(std::make_unique<WaitingRequest>(
-            BlockOperation::write, at, std::vector{Buffer(bytes).subspan(at, block)}));
+        requests.push_back(std::make_unique<TestRequest>(BlockOperation::write, at, block));
+        requests.back()->with_memory(Buffer(bytes).subspan(at, block));
         disk->submit(*requests.back());
     }
     world->run_until([&] {
@@ -86,19 +87,16 @@ TEST_P(FileDiskTest, AnswersEveryRequestOfALongQueueOnce) {
     });
     for (auto& request : requests) {
         EXPECT_TRUE(*request->outcome);
-        EXPECT_EQ(request->completions, 1);
     }
     EXPECT_EQ(read(*disk, 0, count * block), bytes);
 }
 
 TEST_P(FileDiskTest, BoundsItsQueue) {
     auto disk = open({.path = make_file(4096)});
-    std::vector<std::byte> bytes(16);
-    std::vector<std::unique_ptr<WaitingRequest>> requests;
+    std::vector<std::unique_ptr<TestRequest>> requests;
     auto bound = limits::waiting_requests_per_disk + limits::operations_per_disk;
     for (std::size_t i = 0; i <= bound; ++i) {
-        requests.push_back(
-            std::make_unique<WaitingRequest>(BlockOperation::read, 0, std::vector<Buffer>{bytes}));
+        requests.push_back(std::make_unique<TestRequest>(BlockOperation::read, 0, 16));
         disk->submit(*requests.back());
     }
     ASSERT_TRUE(requests.back()->done()) << "one more than fits must be told at once";
@@ -129,10 +127,9 @@ TEST_P(FileDiskTest, MayBeDroppedByTheLastAnswer) {
 
 TEST_P(FileDiskTest, RefusesWhatLiesOutside) {
     auto disk = open({.path = make_file(1000)});
-    std::vector<std::byte> bytes(16);
     for (std::uint64_t offset : {985ull, 1000ull, ~0ull - 7, 1ull << 63}) {
         for (auto operation : {BlockOperation::read, BlockOperation::write}) {
-            WaitingRequest request(operation, offset, std::vector<Buffer>{bytes});
+            TestRequest request(operation, offset, 16);
             EXPECT_EQ(wait(*disk, request).error().code, Code::out_of_range) << offset;
         }
         EXPECT_EQ(change(*disk, BlockOperation::trim, offset, 16).error().code, Code::out_of_range);
@@ -142,7 +139,7 @@ TEST_P(FileDiskTest, RefusesWhatLiesOutside) {
 
 TEST_P(FileDiskTest, CompletesEmptyRequestsAtOnce) {
     auto disk = open({.path = make_file(1000)});
-    WaitingRequest request(BlockOperation::read, 1000, std::vector<Buffer>{});
+    TestRequest request(BlockOperation::read, 1000, 0);
     disk->submit(request);
     ASSERT_TRUE(request.done());
     EXPECT_TRUE(*request.outcome);
@@ -165,8 +162,7 @@ TEST_P(FileDiskTest, FailsWhenTheFileHasShrunk) {
     auto path = make_file(100'000);
     auto disk = open({.path = path});
     std::filesystem::resize_file(path, 50'000);
-    std::vector<std::byte> bytes(20'000);
-    WaitingRequest across(BlockOperation::read, 40'000, std::vector<Buffer>{bytes});
+    TestRequest across(BlockOperation::read, 40'000, 20'000);
     EXPECT_EQ(wait(*disk, across).error(), (Error{.code = Code::io_failed, .detail = EIO}));
     EXPECT_EQ(read(*disk, 0, 50'000), std::vector<std::byte>(50'000));
 }
@@ -177,13 +173,13 @@ TEST_P(FileDiskTest, TrimsAndReportsHoles) {
     if (!disk->traits().can_trim) GTEST_SKIP() << "this file system makes no holes";
     auto bytes = noise(16 * unit, 5);
     EXPECT_TRUE(write(*disk, 0, bytes));
-    WaitingRequest trim(BlockOperation::trim, 4 * unit, 4 * unit);
+    TestRequest trim(BlockOperation::trim, 4 * unit, 4 * unit);
     trim.durable = true;
     EXPECT_TRUE(wait(*disk, trim));
     EXPECT_EQ(read(*disk, 4 * unit, 4 * unit), std::vector<std::byte>(4 * unit));
 
     std::array<Extent, 8> extents;
-    WaitingRequest status(BlockOperation::status, unit, 14 * unit);
+    TestRequest status(BlockOperation::status, unit, 14 * unit);
     status.extents = extents;
     ASSERT_TRUE(wait(*disk, status));
     ASSERT_EQ(status.extent_count, 3u);
@@ -191,7 +187,7 @@ TEST_P(FileDiskTest, TrimsAndReportsHoles) {
     EXPECT_EQ(extents[1], (Extent{4 * unit, true, true}));
     EXPECT_EQ(extents[2], (Extent{7 * unit, false, false}));
 
-    WaitingRequest cramped(BlockOperation::status, unit, 14 * unit);
+    TestRequest cramped(BlockOperation::status, unit, 14 * unit);
     cramped.extents = std::span(extents).first(1);
     ASSERT_TRUE(wait(*disk, cramped));
     EXPECT_EQ(cramped.extent_count, 1u);
@@ -201,7 +197,7 @@ TEST_P(FileDiskTest, TrimsAndReportsHoles) {
 TEST_P(FileDiskTest, ReportsAHoleUpToTheEnd) {
     auto disk = open({.path = make_file(100'001)});
     std::array<Extent, 8> extents;
-    WaitingRequest status(BlockOperation::status, 0, 100'001);
+    TestRequest status(BlockOperation::status, 0, 100'001);
     status.extents = extents;
     ASSERT_TRUE(wait(*disk, status));
     ASSERT_EQ(status.extent_count, 1u);
@@ -221,7 +217,7 @@ TEST_P(FileDiskTest, WritesZeroesAsAHoleOrKeepsTheSpace) {
     auto bytes = noise(size, 6);
     for (bool keep_space : {false, true}) {
         ASSERT_TRUE(write(*disk, 0, bytes));
-        WaitingRequest zero(BlockOperation::write_zeroes, 1000, size - 2000);
+        TestRequest zero(BlockOperation::write_zeroes, 1000, size - 2000);
         zero.keep_space = keep_space;
         zero.durable = true;
         ASSERT_TRUE(wait(*disk, zero));

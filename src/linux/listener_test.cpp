@@ -14,6 +14,7 @@
 #include <fstream>
 
 #include "linux/socket_address.hpp"
+#include "linux/unix_path.hpp"
 #include "linux/world.hpp"
 #include "support/stream_engines.hpp"
 

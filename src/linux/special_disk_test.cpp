@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 
@@ -15,7 +16,7 @@
 namespace weft::linux {
 namespace {
 
-using test::WaitingRequest;
+using test::TestRequest;
 
 std::vector<std::byte> ramp(std::size_t size) {
     std::vector<std::byte> bytes(size);
@@ -63,8 +64,9 @@ TEST_P(DirectDiskTest, TakesAlignedMemoryAsItIs) {
     std::copy(bytes.begin(), bytes.end(), memory.begin());
     EXPECT_TRUE(write(*disk, block, memory));
     std::fill(memory.begin(), memory.end(), std::byte{0});
-    WaitingRequest back(BlockOperation::read, block,
-                        std::vector{memory.first(size / 2), memory.subspan(size / 2)});
+    TestRequest back(BlockOperation::read, block, size);
+    std::array halves{memory.first(size / 2), memory.subspan(size / 2)};
+    back.memory = halves;
     EXPECT_TRUE(wait(*disk, back));
     EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), memory.begin()));
     std::free(raw);
@@ -77,12 +79,14 @@ TEST_P(DirectDiskTest, TakesMemoryOfAnyAlignmentInAnyPieces) {
     std::vector<Buffer> pieces;
     for (std::size_t at = 0, part = 1; at < size; at += part, part = std::min(part * 3, size - at))
         pieces.push_back(odd.subspan(at, std::min(part, size - at)));
-    WaitingRequest request(BlockOperation::write, 0, pieces);
+    TestRequest request(BlockOperation::write, 0, size);
+    request.memory = pieces;
     request.durable = true;
     ASSERT_TRUE(wait(*disk, request));
     auto expected = std::vector<std::byte>(odd.begin(), odd.end());
     std::fill(odd.begin(), odd.end(), std::byte{0});
-    WaitingRequest back(BlockOperation::read, 0, pieces);
+    TestRequest back(BlockOperation::read, 0, size);
+    back.memory = pieces;
     ASSERT_TRUE(wait(*disk, back));
     EXPECT_TRUE(std::equal(odd.begin(), odd.end(), expected.begin()));
 }
@@ -124,7 +128,7 @@ TEST_P(SmallTmpfsTest, WritesZeroesByHandWhereTheFileSystemCannotKeepSpace) {
     auto bytes = ramp(600'000);
     ASSERT_TRUE(write(*disk, 0, bytes));
     for (bool fast_only : {true, false, true}) {
-        WaitingRequest zero(BlockOperation::write_zeroes, 100, 500'000);
+        TestRequest zero(BlockOperation::write_zeroes, 100, 500'000);
         zero.keep_space = true;
         zero.fast_only = fast_only;
         auto outcome = wait(*disk, zero);
@@ -141,9 +145,9 @@ TEST_P(SmallTmpfsTest, WritesZeroesByHandWhereTheFileSystemCannotKeepSpace) {
 
 TEST_P(SmallTmpfsTest, AnswersALongQueueOfWhatItCannotDo) {
     auto disk = open({.path = make_file(600'000)});
-    std::vector<std::unique_ptr<WaitingRequest>> requests;
+    std::vector<std::unique_ptr<TestRequest>> requests;
     for (int i = 0; i < 20'000; ++i) {
-        requests.push_back(std::make_unique<WaitingRequest>(BlockOperation::write_zeroes, 0, 4096));
+        requests.push_back(std::make_unique<TestRequest>(BlockOperation::write_zeroes, 0, 4096));
         requests.back()->keep_space = requests.back()->fast_only = true;
         disk->submit(*requests.back());
     }
@@ -207,14 +211,14 @@ TEST_P(BlockDeviceTest, WritesZeroesAlignedOrNot) {
     for (auto [offset, length, keep_space] :
          {Case{4096, 65536, false}, {4096, 65536, true}, {1000, 5000, false}, {1, 3, true}}) {
         ASSERT_TRUE(write(*disk, 0, bytes));
-        WaitingRequest zero(BlockOperation::write_zeroes, offset, length);
+        TestRequest zero(BlockOperation::write_zeroes, offset, length);
         zero.keep_space = keep_space;
         ASSERT_TRUE(wait(*disk, zero));
         auto expected = bytes;
         std::fill_n(expected.begin() + static_cast<std::ptrdiff_t>(offset), length, std::byte{0});
         EXPECT_EQ(read(*disk, 0, bytes.size()), expected) << offset << " " << keep_space;
     }
-    WaitingRequest fast(BlockOperation::write_zeroes, 1000, 5000);
+    TestRequest fast(BlockOperation::write_zeroes, 1000, 5000);
     fast.fast_only = true;
     EXPECT_EQ(wait(*disk, fast).error().code, Code::unsupported) << "unaligned is never fast";
 }

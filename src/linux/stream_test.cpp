@@ -7,6 +7,7 @@
 #include <chrono>
 #include <filesystem>
 
+#include "linux/connection.hpp"
 #include "linux/world.hpp"
 #include "support/stream_engines.hpp"
 

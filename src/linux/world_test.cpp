@@ -16,7 +16,7 @@
 #include <set>
 #include <thread>
 
-#include "support/waiting_request.hpp"
+#include "support/test_request.hpp"
 
 namespace weft::linux {
 namespace {
@@ -46,14 +46,13 @@ TEST(World, StopsOnASignal) {
 TEST(World, RunsOnAnotherThreadThanTheOneThatMadeIt) {
     auto world = std::move(*World::make());
     auto disk = std::move(*world->open_disk({.path = "/proc/self/exe", .read_only = true}));
-    std::vector<std::byte> bytes(4);
-    test::WaitingRequest request(BlockOperation::read, 0, std::vector<Buffer>{bytes});
+    test::TestRequest request(BlockOperation::read, 0, 4);
     std::thread([&] {
         disk->submit(request);
         world->run_until([&] { return request.done(); });
     }).join();
     EXPECT_TRUE(*request.outcome);
-    EXPECT_EQ(bytes[1], std::byte{'E'});
+    EXPECT_EQ(request.octets[1], std::byte{'E'});
 }
 
 /// From here on this process may not have a ring, as in many containers.
@@ -76,13 +75,12 @@ void use_a_world_without_io_uring() {
     auto made = World::make();
     if (!made || (*made)->file_engine() != FileEngine::threads) std::_Exit(4);
     auto disk = std::move(*(*made)->open_disk({.path = "/proc/self/exe", .read_only = true}));
-    std::vector<std::byte> bytes(4);
-    test::WaitingRequest request(BlockOperation::read, 0, std::vector<Buffer>{bytes});
+    test::TestRequest request(BlockOperation::read, 0, 4);
     disk->submit(request);
     (*made)->run_until([&] { return request.done(); });
     disk.reset();
     made->reset();
-    std::_Exit(bytes[1] == std::byte{'E'} ? 0 : 5);
+    std::_Exit(request.octets[1] == std::byte{'E'} ? 0 : 5);
 }
 
 TEST(WorldDeathTest, UsesThreadsWhereIoUringIsRefused) {

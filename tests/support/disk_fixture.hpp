@@ -11,7 +11,7 @@
 #include <string>
 
 #include "linux/world.hpp"
-#include "support/waiting_request.hpp"
+#include "support/test_request.hpp"
 
 namespace weft::linux {
 
@@ -48,25 +48,23 @@ protected:
         EXPECT_TRUE(made) << "errno " << made.error().detail;
         return made ? std::move(*made) : nullptr;
     }
-    Result<void> wait(BlockDevice& disk, test::WaitingRequest& request) {
+    Result<void> wait(BlockDevice& disk, test::TestRequest& request) {
         disk.submit(request);
         world->run_until([&] { return request.done(); });
-        EXPECT_EQ(request.completions, 1);
         return *request.outcome;
     }
     Result<void> write(BlockDevice& disk, std::uint64_t offset, Buffer bytes) {
-        test::WaitingRequest request(BlockOperation::write, offset, std::vector{bytes});
-        return wait(disk, request);
+        test::TestRequest request(BlockOperation::write, offset, bytes.size());
+        return wait(disk, request.with_memory(bytes));
     }
     std::vector<std::byte> read(BlockDevice& disk, std::uint64_t offset, std::size_t length) {
-        std::vector<std::byte> bytes(length);
-        test::WaitingRequest request(BlockOperation::read, offset, std::vector<Buffer>{bytes});
+        test::TestRequest request(BlockOperation::read, offset, length);
         EXPECT_TRUE(wait(disk, request));
-        return bytes;
+        return request.octets;
     }
     Result<void> change(BlockDevice& disk, BlockOperation what, std::uint64_t offset,
                         std::uint64_t length) {
-        test::WaitingRequest request(what, offset, length);
+        test::TestRequest request(what, offset, length);
         return wait(disk, request);
     }
 
