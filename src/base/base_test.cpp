@@ -9,6 +9,7 @@
 #include "base/crc32c.hpp"
 #include "base/error_text.hpp"
 #include "base/fixed_vector.hpp"
+#include "base/intrusive_queue.hpp"
 #include "base/parity.hpp"
 #include "base/ring.hpp"
 #include "base/sequence_number.hpp"
@@ -103,6 +104,26 @@ TEST(FixedVector, HoldsUpToItsCapacity) {
     EXPECT_TRUE(items.full());
     EXPECT_EQ(items[1], 5);
     EXPECT_DEATH(items.push_back(6), "this must hold");
+}
+
+TEST(IntrusiveQueue, IsFirstInFirstOutAndCanTakeOverAnother) {
+    struct Item {
+        int value = 0;
+        Item* next = nullptr;
+    };
+    Item items[] = {{1}, {2}, {3}};
+    IntrusiveQueue<Item> queue, other;
+    queue.push_back(items[0]);
+    other.push_back(items[1]);
+    other.push_back(items[2]);
+    queue.append(other);
+    EXPECT_TRUE(other.empty());
+    EXPECT_EQ(queue.size(), 3u);
+    for (int expected = 1; expected <= 3; ++expected)
+        EXPECT_EQ(queue.pop_front().value, expected);
+    EXPECT_TRUE(queue.empty());
+    EXPECT_EQ(items[0].next, nullptr);
+    EXPECT_DEATH(queue.pop_front(), "this must hold");
 }
 
 TEST(SequenceNumber, ComparesRoundTheCircle) {

@@ -12,6 +12,7 @@
 #include "cli/disk_access.hpp"
 #include "cli/text.hpp"
 #include "linux/anonymous_memory.hpp"
+#include "linux/descriptor_limit.hpp"
 #include "node/nbd_server.hpp"
 
 namespace weft::cli {
@@ -186,6 +187,7 @@ void serve(const Wishes& wishes) {
     linux::WorldOptions options;
     for (auto [name, engine] : engines)
         if (wishes.file_engine == name) options.files = engine;
+    linux::raise_descriptor_limit();
     auto world = make_world(options);
     auto disks = open_disks(*world, wishes);
     node::NbdServer server(*world, {.connections_max = wishes.connections});

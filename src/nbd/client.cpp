@@ -123,7 +123,7 @@ Client::Client(std::string export_name, Holder holder)
 }
 
 Client::~Client() {
-    WEFT_CHECK(idle() && waiting_first_ == nullptr);
+    WEFT_CHECK(idle() && waiting_.empty());
 }
 
 BlockTraits Client::traits() const {
@@ -142,9 +142,7 @@ BlockTraits Client::traits() const {
 void Client::submit(BlockRequest& request) {
     if (stage_ == Stage::failed || stage_ == Stage::leaving)
         return request.completed(Error{.code = Code::disconnected});
-    request.next = nullptr;
-    (waiting_first_ == nullptr ? waiting_first_ : waiting_last_->next) = &request;
-    waiting_last_ = &request;
+    waiting_.push_back(request);
     launch_waiting();
 }
 
@@ -158,16 +156,14 @@ void Client::disconnect() {
 void Client::launch_waiting() {
     if (stage_ != Stage::running && stage_ != Stage::leaving) return;
     bool had_nothing_to_send = to_send_.empty();
-    while (waiting_first_ != nullptr && !free_.empty()) {
-        BlockRequest& request = *waiting_first_;
-        waiting_first_ = request.next;
-        request.next = nullptr;
+    while (!waiting_.empty() && !free_.empty()) {
+        BlockRequest& request = waiting_.pop_front();
         if (auto refused = refusal_of(request, agreement()))
             request.completed(*refused);
         else
             launch(request);
     }
-    if (stage_ == Stage::leaving && idle() && waiting_first_ == nullptr && !goodbye_queued_) {
+    if (stage_ == Stage::leaving && idle() && waiting_.empty() && !goodbye_queued_) {
         goodbye_queued_ = true;
         outbox_.add(RequestHeader{.command = Command::disconnect});
         holder_.wake();
@@ -259,9 +255,8 @@ void Client::fail(Error why) {
         flight.outcome = why;
         retire(flight);
     }
-    while (waiting_first_ != nullptr) {
-        BlockRequest& request = *waiting_first_;
-        waiting_first_ = request.next;
+    while (!waiting_.empty()) {
+        BlockRequest& request = waiting_.pop_front();
         request.completed(why);
     }
     if (!std::exchange(opened_told_, true)) holder_.opened(why);

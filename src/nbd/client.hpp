@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/ring.hpp"
+#include "block/request_queue.hpp"
 #include "nbd/client_handshake.hpp"
 #include "weft/world.hpp"
 
@@ -99,8 +100,7 @@ private:
     std::vector<std::uint32_t> free_;
     Ring<std::uint32_t> to_send_;
     std::size_t front_sent_ = 0;
-    BlockRequest* waiting_first_ = nullptr;
-    BlockRequest* waiting_last_ = nullptr;
+    block::RequestQueue waiting_;
 
     wire::nbd::ChunkHeader chunk_;  ///< the one whose body or payload is arriving
     Flight* receiving_ = nullptr;

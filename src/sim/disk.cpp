@@ -66,7 +66,7 @@ void Disk::submit(BlockRequest& request, Device& device) {
     }
     ++device.outstanding;
     bool idle = in_service_.size() < spec_.queue_depth && device.waiting.empty();
-    if (!idle) return device.waiting.push(request);
+    if (!idle) return device.waiting.push_back(request);
     if (life_ == Life::well && clockwork_.random.chance(spec_.immediate_percent)) {
         auto outcome = execute({&request, &device, medium_.mark(), {}});
         --device.outstanding;
@@ -102,7 +102,7 @@ void Disk::end(std::uint64_t number) {
 void Disk::serve_waiting() {
     for (Device* device : devices_)
         while (!device->waiting.empty() && in_service_.size() < spec_.queue_depth)
-            serve(device->waiting.pop(), *device);
+            serve(device->waiting.pop_front(), *device);
 }
 
 void Disk::power_cut(AfterPowerCut after) {
@@ -116,7 +116,7 @@ void Disk::power_cut(AfterPowerCut after) {
     in_service_.clear();
     medium_.power_cut(clockwork_.random);
     for (Device* device : devices_) {
-        while (!device->waiting.empty()) requests.push_back(&device->waiting.pop());
+        while (!device->waiting.empty()) requests.push_back(&device->waiting.pop_front());
         device->outstanding = 0;
         if (!device->cut_off) device->cut_off = after;
     }

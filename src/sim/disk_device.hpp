@@ -5,31 +5,10 @@
 #include <cstddef>
 #include <optional>
 
-#include "base/check.hpp"
+#include "block/request_queue.hpp"
 #include "sim/disk.hpp"
 
 namespace weft::sim {
-
-/// Requests in order, linked through themselves: it costs no memory, so it needs no bound.
-class RequestQueue {
-public:
-    bool empty() const { return first_ == nullptr; }
-    void push(BlockRequest& request) {
-        (empty() ? first_ : last_->next) = &request;
-        last_ = &request;
-    }
-    BlockRequest& pop() {
-        WEFT_CHECK(!empty());
-        BlockRequest& request = *first_;
-        first_ = request.next;
-        request.next = nullptr;
-        return request;
-    }
-
-private:
-    BlockRequest* first_ = nullptr;
-    BlockRequest* last_ = nullptr;
-};
 
 class Disk::Device final : public BlockDevice {
 public:
@@ -42,7 +21,7 @@ public:
 
     Disk& disk;
     Access access;
-    RequestQueue waiting;
+    block::RequestQueue waiting;
     std::size_t outstanding = 0;
     std::optional<AfterPowerCut> cut_off;  ///< opened before a power cut: useless since
 };
