@@ -69,6 +69,7 @@ private:
 
     // connection_transfer.cpp: how bytes move.
     void receive();
+    Buffer staging_beside(Buffer place);
     bool read_into(Buffer place, Buffer staging);
     ConstBuffer hand_out(ConstBuffer bytes);
     void take_leftover();
@@ -87,6 +88,7 @@ private:
     bool blocked_ = false;        ///< the kernel's send buffer is full
     bool serving_ = false;        ///< asking the engine anyway: wake() is no news
 
+    unsigned small_reads_due_ = 0;  ///< reads that are still amid long payloads
     std::vector<std::byte> leftover_;  ///< read, and not wanted yet
     std::size_t leftover_taken_ = 0;
 

@@ -34,8 +34,19 @@ void Connection::receive() {
         bool whole = place.size() <= bytes_left;
         if (!whole) place = place.first(bytes_left);
         bytes_left -= place.size();
-        if (!read_into(place, whole ? Buffer(commons_.staging) : Buffer())) return;
+        if (!read_into(place, whole ? staging_beside(place) : Buffer())) return;
     }
+}
+
+/// How much to read ahead of this place: much among small messages, little amid long payloads.
+Buffer Connection::staging_beside(Buffer place) {
+    if (place.size() >= limits::long_payload_bytes)
+        small_reads_due_ = limits::reads_after_a_long_payload;
+    else if (small_reads_due_ == 0)
+        return commons_.staging;
+    else
+        --small_reads_due_;
+    return Buffer(commons_.staging).first(limits::staging_bytes_amid_long_payloads);
 }
 
 /// False when there is no more to read now, or no one to read for. Staging is for what follows

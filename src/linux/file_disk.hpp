@@ -10,7 +10,7 @@
 
 #include "linux/disk_operation.hpp"
 #include "linux/file_facts.hpp"
-#include "linux/intrusive_queue.hpp"
+#include "base/intrusive_queue.hpp"
 
 namespace weft::linux {
 

@@ -11,7 +11,7 @@
 #pragma once
 
 #include "linux/file_io.hpp"
-#include "linux/intrusive_queue.hpp"
+#include "base/intrusive_queue.hpp"
 
 namespace weft::linux {
 

@@ -17,6 +17,11 @@ inline constexpr std::size_t deferred_tasks = 1u << 20;
 /// Read ahead of what was wanted. Twice this saves no more calls; half of it costs 64 KiB writes a
 /// tenth of their speed.
 inline constexpr std::size_t staging_bytes = 128 * 1024;
+/// Amid long payloads, what is read ahead only has to hold the next header: the more of the next
+/// payload lands in staging, the more must be copied out of it.
+inline constexpr std::size_t long_payload_bytes = 32 * 1024;
+inline constexpr std::size_t staging_bytes_amid_long_payloads = 2 * 1024;
+inline constexpr unsigned reads_after_a_long_payload = 3;
 inline constexpr std::size_t receive_bytes_per_turn = 1024 * 1024;
 inline constexpr int receive_calls_per_turn = 16;
 inline constexpr std::size_t send_bytes_per_turn = 4 * 1024 * 1024;

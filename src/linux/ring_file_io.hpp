@@ -10,7 +10,7 @@
 #include <liburing.h>
 
 #include "linux/file_io.hpp"
-#include "linux/intrusive_queue.hpp"
+#include "base/intrusive_queue.hpp"
 #include "linux/thread_file_io.hpp"
 
 namespace weft::linux {

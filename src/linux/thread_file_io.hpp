@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "linux/file_io.hpp"
-#include "linux/intrusive_queue.hpp"
+#include "base/intrusive_queue.hpp"
 
 namespace weft::linux {
 
