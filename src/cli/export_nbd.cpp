@@ -204,6 +204,12 @@ void serve(const Wishes& wishes) {
             throw Refusal{fmt::format("cannot hear signals: {}", to_text(heard.error()))};
     announce(wishes, disks, listening);
     world->run();
+    // What was asked for is answered before we leave, unless the client does not take the answer.
+    bool patient = true;
+    auto patience = world->make_timer([&] { patient = false; });
+    patience->set(world->now() + std::chrono::seconds(5));
+    server.drain();
+    world->run_until([&] { return server.quiet() || !patient; });
     server.stop();
     world->run_until([&] { return server.quiet(); });
     sum_up(wishes, server.statistics());

@@ -40,9 +40,9 @@ void ServerConnection::filled(std::size_t count) {
 }
 
 void ServerConnection::fail(Error why) {
+    // Nothing more is sent: whoever breaks the protocol may not read either.
     fault_ = why;
-    stage_ =
-        Stage::failed;  // nothing more is sent: whoever breaks the protocol may not read either
+    stage_ = Stage::failed;
 }
 
 Result<void> ServerConnection::take(const ServerReceiver::Event& event) {
@@ -78,6 +78,12 @@ void ServerConnection::device_or_room_changed() {
         holder_.gone();
     else
         holder_.wake();
+}
+
+void ServerConnection::dismiss() {
+    if (stage_ != Stage::handshake && stage_ != Stage::transmission) return;
+    stage_ = Stage::leaving;
+    holder_.wake();
 }
 
 std::size_t ServerConnection::pending(std::span<ConstBuffer> pieces) {

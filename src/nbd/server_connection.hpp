@@ -33,6 +33,9 @@ public:
     void tick(Instant now) override;
     void closed(std::optional<Error> why) override;
 
+    /// Take no further request; answer those under way, then close.
+    void dismiss();
+
     /// Why the client was dropped, if it was.
     std::optional<Error> fault() const { return fault_; }
     /// The export it chose, once it has.

@@ -50,6 +50,11 @@ void NbdServer::gone(std::list<Connection>::iterator which) {
     });
 }
 
+void NbdServer::drain() {
+    listeners_.clear();
+    for (auto& connection : connections_) connection.engine->dismiss();
+}
+
 void NbdServer::stop() {
     listeners_.clear();
     for (auto& connection : connections_) {

@@ -37,7 +37,9 @@ public:
     Result<Address> listen(const Address& address);
     void on_event(std::function<void(const Event&)> hear) { hear_ = std::move(hear); }
 
-    /// Stops listening and closes every connection.
+    /// Stops listening and takes no further request; each connection closes when it is answered.
+    void drain();
+    /// Stops listening and closes every connection at once.
     void stop();
     /// No connection is left, closed ones included.
     bool quiet() const { return connections_.empty(); }

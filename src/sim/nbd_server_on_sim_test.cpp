@@ -183,6 +183,33 @@ TEST_F(NbdServerTest, StopsAtAnyMomentOfAWrite) {
     EXPECT_GT(written_unheard, 0) << "at some moment the disk has it and the client does not know";
 }
 
+TEST_F(NbdServerTest, AnswersWhatIsUnderWayWhenItDrains) {
+    int answered = 0;
+    for (int round = 1; round <= 200; ++round) {
+        SCOPED_TRACE(round);
+        auto& visitor = visit("disk");
+        settle();
+        ASSERT_TRUE(visitor.is_in());
+        TestRequest write(BlockOperation::write, 0, 4096);
+        std::fill(write.octets.begin(), write.octets.end(), static_cast<std::byte>(round));
+        visitor.disk->device().submit(write);
+        for (int steps = round % 20; steps > 0; --steps) world.step();
+        server->drain();
+        settle();
+        EXPECT_TRUE(server->quiet());
+        EXPECT_TRUE(write.done());
+
+        TestRequest read(BlockOperation::read, 0, 4096);
+        disk->submit(read);
+        settle();
+        EXPECT_EQ(read.octets == write.octets, write.succeeded()) << "what is done is answered";
+        if (write.succeeded()) ++answered;
+        visitors.clear();
+        start({});
+    }
+    EXPECT_GT(answered, 0);
+}
+
 TEST_F(NbdServerTest, AcceptsNobodyAfterItStopped) {
     server->stop();
     auto& visitor = visit("disk");
