@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cli/text.hpp"
+
 namespace weft::cli {
 namespace {
 
@@ -13,8 +15,8 @@ namespace {
 constexpr Command table[] = {
     {"export nbd", "(--memory SIZE | --file PATH)… (--unix PATH | --tcp HOST:PORT)… [--name NAME]…",
      "Serve disks to NBD clients", export_nbd},
-    {"disk info", "URI [--json]",
-     "Say what an NBD server offers at nbd://HOST/NAME", disk_info},
+    {"disk info", "DISK [--json]",
+     "Say what a disk is and can do: a file, or nbd://HOST/NAME", disk_info},
     {"disk copy", "SOURCE TARGET [--json]",
      "Copy a disk: each side a file or an NBD URI", disk_copy},
     {"version", "[--json]",
@@ -61,11 +63,6 @@ std::span<const Command> commands() {
     return table;
 }
 
-int refuse(const std::string& sentence) {
-    fmt::print(stderr, "weft: {}\n", sentence);
-    return refused;
-}
-
 std::optional<int> parse(const Command& self, CLI::App& options, const Arguments& arguments) {
     options.name(fmt::format("weft {}", self.name));
     options.description(self.summary);
@@ -93,7 +90,14 @@ int run(const Arguments& arguments) {
     if (arguments == Arguments{"--version"}) return run({"version"});
     auto [command, words] = find(arguments);
     if (command == nullptr) return misuse(arguments);
-    return command->run(*command, Arguments(arguments.begin() + words, arguments.end()));
+    try {
+        return command->run(*command, Arguments(arguments.begin() + words, arguments.end()));
+    } catch (const Refusal& refusal) {
+        fmt::print(stderr, "weft: {}\n", refusal.sentence);
+    } catch (const std::exception& unforeseen) {
+        fmt::print(stderr, "weft: {}\n", unforeseen.what());
+    }
+    return refused;
 }
 
 int help(const Command& self, const Arguments& arguments) {
@@ -116,7 +120,7 @@ int version(const Command& self, const Arguments& arguments) {
     options.add_flag("--json", json, "as a JSON document");
     if (auto leave = parse(self, options, arguments)) return *leave;
     if (json)
-        fmt::print("{}\n", nlohmann::json{{"name", "weft"}, {"version", WEFT_VERSION}}.dump());
+        fmt::print("{}\n", show_json({{"name", "weft"}, {"version", WEFT_VERSION}}));
     else
         fmt::print("weft {}\n", WEFT_VERSION);
     return done;

@@ -20,6 +20,11 @@ enum Status : int {
     misused = 2,  ///< the usage line was printed too
 };
 
+/// A sentence for the user, thrown to the one place that prints it.
+struct Refusal {
+    std::string sentence;
+};
+
 using Arguments = std::vector<std::string>;
 
 struct Command {
@@ -34,9 +39,6 @@ std::span<const Command> commands();
 
 /// The whole program: finds the command and runs it.
 int run(const Arguments& arguments);
-
-/// Prints "weft: <sentence>" on stderr.
-[[nodiscard]] int refuse(const std::string& sentence);
 
 /// Reads `arguments` into what `options` declares. Nothing: go on. A number: leave with it, because
 /// help was asked for and printed, or the arguments were wrong and that was said.

@@ -34,7 +34,7 @@ OpenedDisk::OpenedDisk(linux::World& world, const std::string& where, bool read_
         remote_ = std::move(*disk);
         world.run_until([&] { return opened.has_value(); });
         if (!*opened) {
-            auto words = remote_->device().refusal();
+            auto words = show_foreign(remote_->device().refusal());
             throw Refusal{
                 fmt::format("{}: {}", where, words.empty() ? to_text(opened->error()) : words)};
         }

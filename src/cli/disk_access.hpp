@@ -6,16 +6,12 @@
 #include <optional>
 #include <string>
 
+#include "cli/command.hpp"
 #include "cli/text.hpp"
 #include "linux/world.hpp"
 #include "node/nbd_disk.hpp"
 
 namespace weft::cli {
-
-/// A sentence for the user, thrown to the one place that prints it.
-struct Refusal {
-    std::string sentence;
-};
 
 /// The world, or a Refusal.
 std::unique_ptr<linux::World> make_world(const linux::WorldOptions& options);

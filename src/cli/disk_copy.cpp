@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -18,10 +19,11 @@ namespace {
 
 /// A file that is not there yet is made, as large as the source and empty.
 void make_target_file(const std::string& where, std::uint64_t size) {
-    if (as_nbd_uri(where) || std::filesystem::exists(where)) return;
     std::error_code failed;
-    if (!std::ofstream(where).good()) throw Refusal{fmt::format("{}: cannot be made", where)};
-    std::filesystem::resize_file(where, size, failed);
+    if (as_nbd_uri(where) || std::filesystem::exists(where, failed)) return;
+    if (!failed && !std::ofstream(where).good())
+        failed = std::make_error_code(static_cast<std::errc>(errno));
+    if (!failed) std::filesystem::resize_file(where, size, failed);
     if (failed) throw Refusal{fmt::format("{}: {}", where, failed.message())};
 }
 
@@ -90,12 +92,11 @@ void copy(const std::string& from, const std::string& to, bool as_json) {
                                   show_size(copier.bytes_done()), show_size(size),
                                   to_text(outcome->error()))};
     if (as_json)
-        fmt::print("{}\n", nlohmann::json{{"source", from},
-                                          {"target", to},
-                                          {"size", size},
-                                          {"bytes_moved", copier.bytes_moved()},
-                                          {"seconds", elapsed}}
-                               .dump(2));
+        fmt::print("{}\n", show_json({{"source", from},
+                                      {"target", to},
+                                      {"size", size},
+                                      {"bytes_moved", copier.bytes_moved()},
+                                      {"seconds", elapsed}}));
     else
         fmt::print("{}: {} copied in {}, {} of it data\n", to, show_size(size),
                    show_duration(elapsed), show_size(copier.bytes_moved()));
@@ -111,12 +112,8 @@ int disk_copy(const Command& self, const Arguments& arguments) {
     options.add_option("TARGET", to, "a file (made if it is not there) or an NBD URI")->required();
     options.add_flag("--json", as_json, "as a JSON document");
     if (auto leave = parse(self, options, arguments)) return *leave;
-    try {
-        copy(from, to, as_json);
-        return done;
-    } catch (const Refusal& refusal) {
-        return refuse(refusal.sentence);
-    }
+    copy(from, to, as_json);
+    return done;
 }
 
 }  // namespace weft::cli

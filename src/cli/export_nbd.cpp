@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -97,6 +98,14 @@ std::vector<Disk> open_disks(World& world, const Wishes& wishes) {
     return disks;
 }
 
+/// Clients may be started elsewhere, so the lines we print must not depend on where we are.
+std::string absolute(const std::string& path) {
+    std::error_code failed;
+    auto whole = std::filesystem::absolute(path, failed);
+    if (failed || path.empty()) throw Refusal{fmt::format("'{}' is not a path to listen on", path)};
+    return whole;
+}
+
 std::vector<Address> listen(node::NbdServer& server, const Wishes& wishes) {
     std::vector<Address> asked;
     for (const auto& text : wishes.tcp) {
@@ -106,7 +115,7 @@ std::vector<Address> listen(node::NbdServer& server, const Wishes& wishes) {
         asked.push_back(*address);
     }
     for (const auto& path : wishes.unix_paths)
-        asked.push_back(Address::unix_socket(std::filesystem::absolute(path)));
+        asked.push_back(Address::unix_socket(absolute(path)));
     std::vector<Address> listening;
     for (const auto& address : asked) {
         auto real = server.listen(address);
@@ -136,13 +145,14 @@ void announce(const Wishes& wishes, const std::vector<Disk>& disks,
             auto uri = show_nbd_uri({address, disk.name});
             entry["uris"].push_back(uri);
             if (wishes.as_json) continue;
-            fmt::print("    nbdinfo '{0}'\n    nbdcopy '{0}' copy.img\n    qemu-io -f raw '{0}'\n",
-                       uri);
+            fmt::print(
+                "    nbdinfo '{0}'\n    nbdcopy '{0}' copy.img\n    qemu-io {1}-f raw '{0}'\n", uri,
+                wishes.read_only ? "-r " : "");
         }
         document["exports"].push_back(entry);
     }
     if (wishes.as_json)
-        fmt::print("{}\n", document.dump());
+        fmt::print("{}\n", show_json(document));
     else
         fmt::print("Paste one of these in another terminal. Ctrl-C here stops the export.\n");
     std::fflush(stdout);
@@ -154,8 +164,9 @@ void tell(const Wishes& wishes, const node::NbdServer::Event& event) {
     auto kind = words[static_cast<std::size_t>(event.kind)];
     if (wishes.as_json) {
         auto line = json{{"event", kind}, {"peer", event.peer}};
+        if (event.kind == Kind::left) line["export"] = event.export_name;
         if (event.fault) line["fault"] = to_text(event.fault->code);
-        fmt::print("{}\n", line.dump());
+        fmt::print("{}\n", show_json(line));
     } else if (event.kind == Kind::refused) {
         fmt::print("{}: turned away, {} clients are the limit\n", event.peer, wishes.connections);
     } else if (event.kind == Kind::left && event.fault && event.fault->code != Code::disconnected) {
@@ -166,17 +177,24 @@ void tell(const Wishes& wishes, const node::NbdServer::Event& event) {
 
 void sum_up(const Wishes& wishes, const nbd::Statistics& sums) {
     if (wishes.as_json)
-        fmt::print("{}\n", json{{"event", "stopped"},
-                                {"connections", sums.connections},
-                                {"requests", sums.requests},
-                                {"refused", sums.refused},
-                                {"bytes_read", sums.bytes_read},
-                                {"bytes_written", sums.bytes_written}}
-                               .dump());
+        fmt::print("{}\n", show_json({{"event", "stopped"},
+                                      {"connections", sums.connections},
+                                      {"requests", sums.requests},
+                                      {"refused", sums.refused},
+                                      {"bytes_read", sums.bytes_read},
+                                      {"bytes_written", sums.bytes_written}}));
     else
         fmt::print("Stopped after {} connections, {} requests ({} refused): {} read, {} written.\n",
                    sums.connections, sums.requests, sums.refused, show_size(sums.bytes_read),
                    show_size(sums.bytes_written));
+}
+
+constexpr int interrupted = 130;  // what shells expect of a program that Ctrl-C ended
+
+void hear_signals(linux::World& world, const std::function<void()>& then) {
+    for (int signal : {SIGINT, SIGTERM})
+        if (auto heard = world.on_signal(signal, then); !heard)
+            throw Refusal{fmt::format("cannot hear signals: {}", to_text(heard.error()))};
 }
 
 void serve(const Wishes& wishes) {
@@ -199,11 +217,10 @@ void serve(const Wishes& wishes) {
                                       disk.name)};
     auto listening = listen(server, wishes);
     server.on_event([&](const auto& event) { tell(wishes, event); });
-    for (int signal : {SIGINT, SIGTERM})
-        if (auto heard = world->on_signal(signal, [&] { world->stop(); }); !heard)
-            throw Refusal{fmt::format("cannot hear signals: {}", to_text(heard.error()))};
+    hear_signals(*world, [&] { world->stop(); });
     announce(wishes, disks, listening);
     world->run();
+    hear_signals(*world, [] { std::_Exit(interrupted); });
     // What was asked for is answered before we leave, unless the client does not take the answer.
     bool patient = true;
     auto patience = world->make_timer([&] { patient = false; });
@@ -222,12 +239,8 @@ int export_nbd(const Command& self, const Arguments& arguments) {
     Wishes wishes;
     declare(options, wishes);
     if (auto leave = parse(self, options, arguments)) return *leave;
-    try {
-        serve(wishes);
-        return done;
-    } catch (const Refusal& refusal) {
-        return refuse(refusal.sentence);
-    }
+    serve(wishes);
+    return done;
 }
 
 }  // namespace weft::cli

@@ -7,6 +7,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 namespace weft::cli {
 namespace {
@@ -142,6 +143,18 @@ std::string show_nbd_uri(const NbdUri& uri) {
     if (uri.address.is_unix())
         return fmt::format("nbd+unix:///{}?socket={}", name, percent_encoded(uri.address.path));
     return fmt::format("nbd://{}/{}", show_address(uri.address), name);
+}
+
+std::string show_foreign(std::string_view text) {
+    constexpr std::size_t longest = 200;
+    std::string shown(text.substr(0, longest));
+    std::ranges::replace_if(
+        shown, [](unsigned char letter) { return letter < ' ' || letter == 127; }, '?');
+    return shown;
+}
+
+std::string show_json(const nlohmann::json& document) {
+    return document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 std::string show_duration(double seconds) {

@@ -2,6 +2,7 @@
 // How people write sizes and addresses, and how we write them back.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,6 +28,12 @@ struct NbdUri {
 inline constexpr std::uint16_t nbd_port = 10809;
 std::optional<NbdUri> parse_nbd_uri(std::string_view text);
 std::string show_nbd_uri(const NbdUri& uri);
+
+/// Somebody else's words, fit for a terminal: one line, without control characters, not endless.
+std::string show_foreign(std::string_view text);
+
+/// A JSON document as text; octets that are not UTF-8 are replaced, as JSON cannot hold them.
+std::string show_json(const nlohmann::json& document);
 
 /// A duration for people: "0.4 s", "3 min 20 s".
 std::string show_duration(double seconds);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 namespace weft::cli {
 namespace {
 
@@ -50,6 +52,15 @@ TEST(NbdUri, GoesThereAndBack) {
     EXPECT_EQ(parse_nbd_uri("nbd://host/a%2fb")->export_name, "a/b");
     for (auto text : {"", "http://x/", "nbd+unix:///x", "nbd+unix:///x?socket=", "nbd://h/%zz"})
         EXPECT_FALSE(parse_nbd_uri(text)) << text;
+}
+
+TEST(ForeignText, CannotPlayWithTheTerminal) {
+    EXPECT_EQ(show_foreign("no\n\033[2Jthanks\177"), "no??[2Jthanks?");
+    EXPECT_EQ(show_foreign(std::string(1000, 'x')).size(), 200u);
+}
+
+TEST(Json, ReplacesWhatIsNotText) {
+    EXPECT_EQ(show_json({{"name", "a\xff"}}), "{\"name\":\"a\uFFFD\"}");
 }
 
 TEST(Duration, IsShownForPeople) {

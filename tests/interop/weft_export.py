@@ -70,6 +70,13 @@ class Export:
         assert last.get("event") == "stopped", text
         return last
 
+    def discard(self):
+        """Whatever became of it, nothing of it is left."""
+        self.process.kill()
+        self.process.wait()
+        self.output.close()
+        self.folder.cleanup()
+
     def __enter__(self):
         return self
 
