@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How `weft export nbd` ends: what is under way is answered, and who won't listen does not matter."""
+"""How `weft export nbd` ends: with what is under way answered, and not held up by the deaf."""
 import signal
 import struct
 import time
