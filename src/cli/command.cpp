@@ -42,6 +42,11 @@ std::string usage_of(const Command& command) {
     return fmt::format("usage: weft {} {}", command.name, command.usage);
 }
 
+/// On stderr, and no matter whether that works: there is nobody else to tell.
+void complain(const std::string& sentence) {
+    std::fputs(("weft: " + sentence + "\n").c_str(), stderr);
+}
+
 int misuse(const Arguments& arguments) {
     std::string nouns;
     for (const auto& command : table) {
@@ -50,10 +55,10 @@ int misuse(const Arguments& arguments) {
             nouns += fmt::format("{}weft {}", nouns.empty() ? "" : ", ", name);
     }
     if (!nouns.empty())
-        fmt::print(stderr, "weft: '{}' needs a verb: {}\n", arguments.front(), nouns);
+        complain(fmt::format("'{}' needs a verb: {}", arguments.front(), nouns));
     else
-        fmt::print(stderr, "weft: there is no command '{}'; 'weft help' lists what there is\n",
-                   arguments.front());
+        complain(fmt::format("there is no command '{}'; 'weft help' lists what there is",
+                             show_foreign(arguments.front())));
     return misused;
 }
 
@@ -77,10 +82,7 @@ std::optional<int> parse(const Command& self, CLI::App& options, const Arguments
         if (options_at != std::string::npos) fmt::print("{}", text.substr(options_at));
         return done;
     } catch (const CLI::ParseError& wrong) {
-        std::string sentence = wrong.what();
-        std::ranges::replace(sentence, '\n', ' ');
-        fmt::print(stderr, "weft: {}\n{}\n", sentence, usage_of(self));
-        return misused;
+        throw Misuse{show_foreign(wrong.what())};
     }
 }
 
@@ -92,10 +94,13 @@ int run(const Arguments& arguments) {
     if (command == nullptr) return misuse(arguments);
     try {
         return command->run(*command, Arguments(arguments.begin() + words, arguments.end()));
+    } catch (const Misuse& misuse) {
+        complain(misuse.sentence + "\n" + usage_of(*command));
+        return misused;
     } catch (const Refusal& refusal) {
-        fmt::print(stderr, "weft: {}\n", refusal.sentence);
+        complain(refusal.sentence);
     } catch (const std::exception& unforeseen) {
-        fmt::print(stderr, "weft: {}\n", unforeseen.what());
+        complain(unforeseen.what());
     }
     return refused;
 }

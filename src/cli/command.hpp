@@ -25,6 +25,11 @@ struct Refusal {
     std::string sentence;
 };
 
+/// The same for arguments that make no sense: the usage line follows.
+struct Misuse {
+    std::string sentence;
+};
+
 using Arguments = std::vector<std::string>;
 
 struct Command {

@@ -8,6 +8,12 @@
 
 namespace weft::cli {
 
+Refusal cannot_open(const std::string& path, Error why) {
+    auto reason =
+        why.code == Code::unsupported ? "it is neither a file nor a block device" : to_text(why);
+    return {fmt::format("{}: {}", path.empty() ? "''" : path, reason)};
+}
+
 std::unique_ptr<linux::World> make_world(const linux::WorldOptions& options) {
     auto world = linux::World::make(options);
     if (!world) throw Refusal{fmt::format("cannot start: {}", to_text(world.error()))};
@@ -17,7 +23,7 @@ std::unique_ptr<linux::World> make_world(const linux::WorldOptions& options) {
 std::optional<NbdUri> as_nbd_uri(const std::string& where) {
     auto uri = parse_nbd_uri(where);
     if (!uri && (where.starts_with("nbd:") || where.starts_with("nbd+unix:")))
-        throw Refusal{
+        throw Misuse{
             fmt::format("'{}' is not nbd://HOST[:PORT]/NAME or "
                         "nbd+unix:///NAME?socket=PATH",
                         where)};
@@ -41,7 +47,7 @@ OpenedDisk::OpenedDisk(linux::World& world, const std::string& where, bool read_
         return;
     }
     auto disk = world.open_disk({where, read_only, false});
-    if (!disk) throw Refusal{fmt::format("{}: {}", where, to_text(disk.error()))};
+    if (!disk) throw cannot_open(where, disk.error());
     file_ = std::move(*disk);
 }
 

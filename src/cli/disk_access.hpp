@@ -13,6 +13,9 @@
 
 namespace weft::cli {
 
+/// Why a file cannot be a disk, as a sentence.
+Refusal cannot_open(const std::string& path, Error why);
+
 /// The world, or a Refusal.
 std::unique_ptr<linux::World> make_world(const linux::WorldOptions& options);
 

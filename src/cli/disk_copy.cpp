@@ -17,14 +17,43 @@
 namespace weft::cli {
 namespace {
 
-/// A file that is not there yet is made, as large as the source and empty.
-void make_target_file(const std::string& where, std::uint64_t size) {
+/// A file that is not there yet is made, as large as the source and empty, and taken away again if
+/// the copy fails: a file of full length with half the contents looks like a success.
+class TargetFile {
+public:
+    TargetFile(const std::string& where, std::uint64_t size) : where_(where) {
+        std::error_code failed;
+        if (as_nbd_uri(where) || std::filesystem::exists(where, failed)) return;
+        if (!failed) {
+            made_ = std::ofstream(where).good();
+            if (!made_) failed = std::make_error_code(static_cast<std::errc>(errno));
+        }
+        if (!failed) std::filesystem::resize_file(where, size, failed);
+        if (!failed) return;
+        remove();
+        throw Refusal{
+            fmt::format("{} of {} cannot be made: {}", where, show_size(size), failed.message())};
+    }
+    ~TargetFile() { remove(); }
+    TargetFile(const TargetFile&) = delete;
+    TargetFile& operator=(const TargetFile&) = delete;
+
+    void keep() { made_ = false; }
+
+private:
+    void remove() {
+        std::error_code failed;
+        if (made_) std::filesystem::remove(where_, failed);
+    }
+
+    std::string where_;
+    bool made_ = false;
+};
+
+void refuse_one_file_twice(const std::string& from, const std::string& to) {
     std::error_code failed;
-    if (as_nbd_uri(where) || std::filesystem::exists(where, failed)) return;
-    if (!failed && !std::ofstream(where).good())
-        failed = std::make_error_code(static_cast<std::errc>(errno));
-    if (!failed) std::filesystem::resize_file(where, size, failed);
-    if (failed) throw Refusal{fmt::format("{}: {}", where, failed.message())};
+    if (std::filesystem::equivalent(from, to, failed))
+        throw Refusal{fmt::format("{} and {} are the same file", from, to)};
 }
 
 double seconds(Duration span) {
@@ -71,7 +100,8 @@ void copy(const std::string& from, const std::string& to, bool as_json) {
     auto world = make_world({});
     OpenedDisk source(*world, from, true);
     auto size = source.device().traits().size;
-    make_target_file(to, size);
+    refuse_one_file_twice(from, to);
+    TargetFile target_file(to, size);
     OpenedDisk target(*world, to, false);
     auto room = target.device().traits().size;
     if (target.device().traits().read_only) throw Refusal{fmt::format("{} is read-only", to)};
@@ -91,6 +121,7 @@ void copy(const std::string& from, const std::string& to, bool as_json) {
         throw Refusal{fmt::format("the copy failed after {} of {}: {}",
                                   show_size(copier.bytes_done()), show_size(size),
                                   to_text(outcome->error()))};
+    target_file.keep();
     if (as_json)
         fmt::print("{}\n", show_json({{"source", from},
                                       {"target", to},

@@ -58,12 +58,12 @@ void declare(CLI::App& options, Wishes& wishes) {
 
 std::vector<std::string> names_for(const Wishes& wishes) {
     auto count = wishes.files.size() + wishes.memory.size();
-    if (count == 0) throw Refusal{"nothing to export; give --memory SIZE or --file PATH"};
+    if (count == 0) throw Misuse{"nothing to export; give --memory SIZE or --file PATH"};
     if (wishes.tcp.empty() && wishes.unix_paths.empty())
-        throw Refusal{"nowhere to listen; give --unix PATH or --tcp HOST:PORT"};
+        throw Misuse{"nowhere to listen; give --unix PATH or --tcp HOST:PORT"};
     if (!wishes.names.empty() && wishes.names.size() != count)
-        throw Refusal{fmt::format("give one --name per disk, or none; disks: {}, names: {}", count,
-                                  wishes.names.size())};
+        throw Misuse{fmt::format("give one --name per disk, or none; disks: {}, names: {}", count,
+                                 wishes.names.size())};
     if (!wishes.names.empty()) return wishes.names;
     if (count == 1) return {""};
     std::vector<std::string> names;
@@ -75,9 +75,10 @@ std::vector<std::string> names_for(const Wishes& wishes) {
 
 std::unique_ptr<BlockDevice> memory_disk(const std::string& text, const Wishes& wishes) {
     auto size = parse_size(text);
-    if (!size || *size == 0) throw Refusal{fmt::format("'{}' is not a size like 512M or 1G", text)};
+    if (!size || *size == 0) throw Misuse{fmt::format("'{}' is not a size like 512M or 1G", text)};
     auto limit = wishes.memory_limit.empty() ? size : parse_size(wishes.memory_limit);
-    if (!limit) throw Refusal{fmt::format("'{}' is not a size like 512M", wishes.memory_limit)};
+    if (!limit || *limit == 0)
+        throw Misuse{fmt::format("'{}' is not a size like 512M", wishes.memory_limit)};
     auto memory = linux::make_anonymous_memory(*size);
     if (!memory)
         throw Refusal{fmt::format("a memory disk of {} cannot be had here: {}", show_size(*size),
@@ -90,7 +91,7 @@ std::vector<Disk> open_disks(World& world, const Wishes& wishes) {
     std::vector<Disk> disks;
     for (const auto& file : wishes.files) {
         auto disk = world.open_disk({file, wishes.read_only, wishes.direct});
-        if (!disk) throw Refusal{fmt::format("{}: {}", file, to_text(disk.error()))};
+        if (!disk) throw cannot_open(file, disk.error());
         disks.push_back({std::move(*disk), names[disks.size()], file});
     }
     for (const auto& size : wishes.memory)
@@ -102,7 +103,7 @@ std::vector<Disk> open_disks(World& world, const Wishes& wishes) {
 std::string absolute(const std::string& path) {
     std::error_code failed;
     auto whole = std::filesystem::absolute(path, failed);
-    if (failed || path.empty()) throw Refusal{fmt::format("'{}' is not a path to listen on", path)};
+    if (failed || path.empty()) throw Misuse{fmt::format("'{}' is not a path to listen on", path)};
     return whole;
 }
 
@@ -111,7 +112,7 @@ std::vector<Address> listen(node::NbdServer& server, const Wishes& wishes) {
     for (const auto& text : wishes.tcp) {
         auto address = parse_tcp(text);
         if (!address)
-            throw Refusal{fmt::format("'{}' is not HOST:PORT with a port up to 65535", text)};
+            throw Misuse{fmt::format("'{}' is not HOST:PORT with a port up to 65535", text)};
         asked.push_back(*address);
     }
     for (const auto& path : wishes.unix_paths)
@@ -166,13 +167,14 @@ void tell(const Wishes& wishes, const node::NbdServer::Event& event) {
         auto line = json{{"event", kind}, {"peer", event.peer}};
         if (event.kind == Kind::left) line["export"] = event.export_name;
         if (event.fault) line["fault"] = to_text(event.fault->code);
-        fmt::print("{}\n", show_json(line));
+        print_news(show_json(line));
     } else if (event.kind == Kind::refused) {
-        fmt::print("{}: turned away, {} clients are the limit\n", event.peer, wishes.connections);
+        print_news(fmt::format("{}: turned away, {} clients are the limit",
+                               show_foreign(event.peer), wishes.connections));
     } else if (event.kind == Kind::left && event.fault && event.fault->code != Code::disconnected) {
-        fmt::print("{}: dropped, {}\n", event.peer, to_text(event.fault->code));
+        print_news(
+            fmt::format("{}: dropped, {}", show_foreign(event.peer), to_text(event.fault->code)));
     }
-    std::fflush(stdout);
 }
 
 void sum_up(const Wishes& wishes, const nbd::Statistics& sums) {
@@ -213,8 +215,14 @@ void serve(const Wishes& wishes) {
         if (auto added =
                 server.add({disk.name, wishes.description, disk.device.get(), wishes.read_only});
             !added)
-            throw Refusal{fmt::format("export name '{}' is taken twice, or too long (4096 at most)",
-                                      disk.name)};
+            throw Refusal{
+                added.error().code == Code::out_of_range
+                    ? fmt::format("a name and a description may have {} bytes; there are {} and {}",
+                                  wire::nbd::string_max, disk.name.size(),
+                                  wishes.description.size())
+                : added.error().code == Code::exhausted
+                    ? fmt::format("{} exports are the limit", nbd::exports_max)
+                    : fmt::format("the name '{}' is given twice", disk.name)};
     auto listening = listen(server, wishes);
     server.on_event([&](const auto& event) { tell(wishes, event); });
     hear_signals(*world, [&] { world->stop(); });
@@ -229,6 +237,8 @@ void serve(const Wishes& wishes) {
     world->run_until([&] { return server.quiet() || !patient; });
     server.stop();
     world->run_until([&] { return server.quiet(); });
+    // Signals that come while we take things down have nothing left to stop.
+    for (int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_IGN);
     sum_up(wishes, server.statistics());
 }
 

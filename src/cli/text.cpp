@@ -2,10 +2,13 @@
 #include "cli/text.hpp"
 
 #include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <climits>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -155,6 +158,14 @@ std::string show_foreign(std::string_view text) {
 
 std::string show_json(const nlohmann::json& document) {
     return document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+void print_news(const std::string& line) {
+    // A pipe polls as writable only while a line of this length surely fits.
+    pollfd output{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
+    if (::poll(&output, 1, 0) != 1 || !(output.revents & POLLOUT)) return;
+    std::fputs((line.substr(0, PIPE_BUF - 1) + "\n").c_str(), stdout);
+    std::fflush(stdout);
 }
 
 std::string show_duration(double seconds) {

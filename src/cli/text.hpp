@@ -35,6 +35,10 @@ std::string show_foreign(std::string_view text);
 /// A JSON document as text; octets that are not UTF-8 are replaced, as JSON cannot hold them.
 std::string show_json(const nlohmann::json& document);
 
+/// Prints a line about something that happened, unless that would block: nobody who stops reading
+/// our output may stop us.
+void print_news(const std::string& line);
+
 /// A duration for people: "0.4 s", "3 min 20 s".
 std::string show_duration(double seconds);
 

@@ -27,8 +27,9 @@ inline constexpr std::uint64_t refused_payload_max = 64u << 20;
 inline constexpr std::size_t option_bytes_max = 16u << 10;
 /// A longer option is read to its end and answered "too big" up to here; then we hang up.
 inline constexpr std::size_t option_skip_max = 1u << 20;
-/// Options one client may try. Real ones need fewer than ten.
-inline constexpr std::size_t options_max = 256;
+/// Options one client may try. Real ones need fewer than ten, but for a lister, which asks a few
+/// for each export.
+inline constexpr std::size_t options_max = 8192;
 /// Option replies waiting to be sent, above which no further option is read.
 inline constexpr std::size_t option_replies_bytes_max = 64u << 10;
 /// How long a client may take to say what it wants.

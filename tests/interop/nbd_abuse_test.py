@@ -181,7 +181,7 @@ class Abuse(unittest.TestCase):
     def test_an_option_flood_is_ended(self):
         client = self.client().greeted()
         try:
-            for _ in range(5000):
+            for _ in range(20000):
                 client.option(LIST)
         except (BrokenPipeError, ConnectionResetError):
             pass
