@@ -213,6 +213,43 @@ TEST_F(TimerTest, DoesNotStarveOthersBySettingItselfToNow) {
     EXPECT_TRUE(task_ran);
 }
 
+TEST_F(TimerTest, DoesNotStarveOthersBySettingItselfToThePast) {
+    int firings = 0;
+    bool other_fired = false;
+    std::unique_ptr<Timer> greedy = make_timer(*loop, [&] {
+        ++firings;
+        greedy->set(Instant{1});
+    });
+    auto other = make_timer(*loop, [&] { other_fired = true; });
+    greedy->set(Instant{1});
+    other->set(loop->now() + 1ms);
+    auto give_up_at = loop->now() + 5s;
+    loop->run_until([&] { return other_fired || loop->now() > give_up_at; });
+    EXPECT_TRUE(other_fired) << "while the greedy one went off " << firings << " times";
+}
+
+TEST(TimerHeap, FiresAllThatIsDueThoughTheFirstIsSetBackBeforeTheOthers) {
+    struct Entry final : TimerEntry {
+        using TimerEntry::TimerEntry;
+        int fired = 0;
+        std::optional<Instant> again;
+        void expired() override {
+            ++fired;
+            if (again) set_timer(*again);
+        }
+    };
+    TimerHeap heap;
+    Entry greedy(heap), others[3] = {Entry(heap), Entry(heap), Entry(heap)};
+    greedy.again = Instant{1};
+    greedy.set_timer({10});
+    for (auto& other : others) other.set_timer({20});
+    heap.fire({20});
+    EXPECT_EQ(greedy.fired, 1) << "it waits for the next call";
+    for (auto& other : others) EXPECT_EQ(other.fired, 1);
+    heap.fire({20});
+    EXPECT_EQ(greedy.fired, 2);
+}
+
 TEST(TimerHeap, AgreesWithASortedSetWhateverIsDoneToIt) {
     struct Entry final : TimerEntry {
         using TimerEntry::TimerEntry;
