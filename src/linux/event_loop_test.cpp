@@ -119,6 +119,25 @@ TEST_F(EventLoopTest, FreesWhatWasDroppedOnlyAtTheEndOfTheTurn) {
     EXPECT_TRUE(freed);
 }
 
+TEST_F(EventLoopTest, FreesWhatItsTasksDropWhenItEndsBeforeThem) {
+    struct Noted final : LateFreed {
+        explicit Noted(int& freed) : freed_(freed) {}
+        ~Noted() override { ++freed_; }
+        int& freed_;
+    };
+    // What a stream or a timer does at its end, wherever that is.
+    struct Dropper {
+        Dropper(EventLoop& the_loop, int& freed) : loop(the_loop), freed_(freed) {}
+        ~Dropper() { loop.free_later(std::make_unique<Noted>(freed_)); }
+        EventLoop& loop;
+        int& freed_;
+    };
+    int freed = 0;
+    for (int i = 0; i < 3; ++i) loop->defer([held = std::make_shared<Dropper>(*loop, freed)] {});
+    loop.reset();
+    EXPECT_EQ(freed, 3);
+}
+
 struct Served final : ReadyItem {
     std::function<void()> task;
     int calls = 0;
