@@ -42,6 +42,10 @@ inline constexpr std::size_t bytes_per_operation = 8 * 1024 * 1024;
 inline constexpr std::size_t brief_read_bytes = 256 * 1024;
 /// A 64 KiB write costs a third less in place than handed over, one of a megabyte the same.
 inline constexpr std::size_t brief_write_bytes = 128 * 1024;
+/// A write in place that took this long has waited for the disk. Then the engine does them all for
+/// so many times as long: waiting takes no more than a fiftieth of the loop's time.
+inline constexpr std::chrono::milliseconds slow_in_place{1};
+inline constexpr int patience_after_a_slow_one = 50;
 inline constexpr std::size_t bounce_bytes = 256 * 1024;  ///< direct I/O from unaligned memory
 inline constexpr std::size_t zero_bytes = 64 * 1024;     ///< the zeroes written where none are made
 

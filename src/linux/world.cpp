@@ -44,7 +44,7 @@ Result<void> World::choose_files(FileEngine wanted) {
         auto ring = RingFileIo::make(*loop_);
         if (ring) {
             files_ = std::make_unique<InPlaceFileIo>(
-                *loop_, std::move(*ring), InPlaceFileIo::Reads::leave_to_engine);
+                *loop_, std::move(*ring), InPlaceFileIo::Reads::leave_to_engine, read_clock);
             file_engine_ = FileEngine::ring;
             return {};
         }
@@ -53,7 +53,7 @@ Result<void> World::choose_files(FileEngine wanted) {
     auto threads = ThreadFileIo::make(*loop_, limits::file_threads);
     if (!threads) return threads.error();
     files_ = std::make_unique<InPlaceFileIo>(*loop_, std::move(*threads),
-                                             InPlaceFileIo::Reads::try_in_place);
+                                             InPlaceFileIo::Reads::try_in_place, read_clock);
     file_engine_ = FileEngine::threads;
     return {};
 }
