@@ -88,8 +88,8 @@ private:
     bool blocked_ = false;        ///< the kernel's send buffer is full
     bool serving_ = false;        ///< asking the engine anyway: wake() is no news
 
-    unsigned small_reads_due_ = 0;  ///< reads that are still amid long payloads
-    std::vector<std::byte> leftover_;  ///< read, and not wanted yet
+    unsigned short_staging_reads_left_ = 0;  ///< reads that are still amid long payloads
+    std::vector<std::byte> leftover_;        ///< read, and not wanted yet
     std::size_t leftover_taken_ = 0;
 
     std::string peer_;
