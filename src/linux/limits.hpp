@@ -28,6 +28,11 @@ inline constexpr std::size_t send_bytes_per_turn = 4 * 1024 * 1024;
 inline constexpr std::size_t send_pieces = 64;
 inline constexpr std::size_t drain_bytes_at_close = 1024 * 1024;
 
+// TCP asks a silent peer whether it is still there, and gives it up after two minutes in all.
+inline constexpr int keepalive_idle_s = 60;
+inline constexpr int keepalive_interval_s = 10;
+inline constexpr int keepalive_probes = 6;
+
 // Listeners.
 inline constexpr int accepts_per_turn = 16;
 inline constexpr std::chrono::milliseconds accept_pause{100};  ///< when descriptors ran out
