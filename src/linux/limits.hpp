@@ -26,7 +26,12 @@ inline constexpr std::size_t receive_bytes_per_turn = 1024 * 1024;
 inline constexpr int receive_calls_per_turn = 16;
 inline constexpr std::size_t send_bytes_per_turn = 4 * 1024 * 1024;
 inline constexpr std::size_t send_pieces = 64;
-inline constexpr std::size_t drain_bytes_at_close = 1024 * 1024;
+
+// Sockets that were finished with while the peer may still be sending.
+inline constexpr std::size_t lingering_sockets = 256;
+inline constexpr std::chrono::seconds linger_time{1};
+inline constexpr std::size_t linger_bytes = 64 * 1024 * 1024;
+inline constexpr std::size_t linger_bytes_per_turn = 1024 * 1024;
 
 // TCP asks a silent peer whether it is still there, and gives it up after two minutes in all.
 inline constexpr int keepalive_idle_s = 60;
