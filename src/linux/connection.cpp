@@ -180,23 +180,19 @@ void Connection::expired() {
 }
 
 void Connection::finish() {
-    ::shutdown(socket_.number(), SHUT_WR);
-    // A socket closed with bytes unread answers with a reset, and that may overtake the last
-    // reply. MSG_TRUNC throws them away without copying.
-    std::size_t drained = 0;
-    while (drained < limits::drain_bytes_at_close) {
-        auto room = commons_.staging.size();
-        auto got =
-            ::recv(socket_.number(), commons_.staging.data(), room, MSG_TRUNC | MSG_DONTWAIT);
-        if (got <= 0) break;
-        drained += static_cast<std::size_t>(got);
-    }
+    // The engine is told at once; what the peer still sends is no matter of its.
+    stop_watching();
+    commons_.lingering.add(std::move(socket_));
     end(std::nullopt);
 }
 
-void Connection::close() {
+void Connection::stop_watching() {
     if (interest_ != 0) commons_.loop.forget(socket_.number(), *this);
     interest_ = 0;
+}
+
+void Connection::close() {
+    stop_watching();
     socket_.close();
 }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "linux/event_loop.hpp"
+#include "linux/lingering_sockets.hpp"
 #include "linux/socket_address.hpp"
 #include "weft/world.hpp"
 
@@ -22,11 +23,13 @@ namespace weft::linux {
 
 /// What all sockets of a world share.
 struct SocketCommons {
-    explicit SocketCommons(EventLoop& the_loop) : loop(the_loop), staging(limits::staging_bytes) {}
+    explicit SocketCommons(EventLoop& the_loop)
+        : loop(the_loop), staging(limits::staging_bytes), lingering(loop, staging) {}
 
     EventLoop& loop;
     /// Filled and emptied within one receive; never holds anything between two.
     std::vector<std::byte> staging;
+    LingeringSockets lingering;
 };
 
 class Connection final : public DescriptorHandler,
@@ -64,6 +67,7 @@ private:
     void attempt_ended();
     void follow_deadline();
     void finish();
+    void stop_watching();
     void close();
     void end(std::optional<Error> why);
 
@@ -88,8 +92,8 @@ private:
     bool blocked_ = false;        ///< the kernel's send buffer is full
     bool serving_ = false;        ///< asking the engine anyway: wake() is no news
 
-    unsigned small_reads_due_ = 0;  ///< reads that are still amid long payloads
-    std::vector<std::byte> leftover_;  ///< read, and not wanted yet
+    unsigned short_staging_reads_left_ = 0;  ///< reads that are still amid long payloads
+    std::vector<std::byte> leftover_;        ///< read, and not wanted yet
     std::size_t leftover_taken_ = 0;
 
     std::string peer_;

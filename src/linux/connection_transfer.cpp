@@ -41,11 +41,11 @@ void Connection::receive() {
 /// How much to read ahead of this place: much among small messages, little amid long payloads.
 Buffer Connection::staging_beside(Buffer place) {
     if (place.size() >= limits::long_payload_bytes)
-        small_reads_due_ = limits::reads_after_a_long_payload;
-    else if (small_reads_due_ == 0)
+        short_staging_reads_left_ = limits::reads_after_a_long_payload;
+    else if (short_staging_reads_left_ == 0)
         return commons_.staging;
     else
-        --small_reads_due_;
+        --short_staging_reads_left_;
     return Buffer(commons_.staging).first(limits::staging_bytes_amid_long_payloads);
 }
 

@@ -80,10 +80,25 @@ void EventLoop::end_turn() {
         unfinished_ = false;
         for (auto* hook : turn_ends_) unfinished_ |= hook->turn_ends();
     }
+    free_dropped();
+}
+
+void EventLoop::free_dropped() {
     // Freeing may run destructors of ours that drop something else.
     while (!dropped_.empty()) {
         auto now_freed = std::move(dropped_);
         dropped_.clear();
+    }
+}
+
+void EventLoop::drop_tasks() {
+    WEFT_CHECK(!running_);
+    // A task's end may drop a stream, and a stream's end may defer a task.
+    while (!tasks_.empty() || !dropped_.empty()) {
+        auto now_forgotten = std::move(tasks_);
+        tasks_.clear();
+        now_forgotten.clear();
+        free_dropped();
     }
 }
 

@@ -58,6 +58,7 @@ public:
     static Result<std::unique_ptr<EventLoop>> make();
     EventLoop(const EventLoop&) = delete;
     EventLoop& operator=(const EventLoop&) = delete;
+    ~EventLoop() { drop_tasks(); }
 
     /// Until stop().
     void run();
@@ -75,6 +76,9 @@ public:
     void forget(int descriptor, DescriptorHandler& handler);
 
     void defer(std::function<void()> task);
+    /// Forgets the tasks that have not run and frees what they held: streams and timers, which
+    /// come back here to be freed. For the end, while all those could refer to is still there.
+    void drop_tasks();
     TimerHeap& timers() { return timers_; }
     void make_ready(ReadyItem& item) { ready_.add(item); }
     void at_turn_end(TurnEnd& hook) { turn_ends_.push_back(&hook); }
@@ -89,6 +93,7 @@ private:
     void dispatch(int count);
     void run_tasks();
     void end_turn();
+    void free_dropped();
 
     Descriptor epoll_;
     bool running_ = false;

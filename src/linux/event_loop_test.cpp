@@ -119,6 +119,25 @@ TEST_F(EventLoopTest, FreesWhatWasDroppedOnlyAtTheEndOfTheTurn) {
     EXPECT_TRUE(freed);
 }
 
+TEST_F(EventLoopTest, FreesWhatItsTasksDropWhenItEndsBeforeThem) {
+    struct Noted final : LateFreed {
+        explicit Noted(int& freed) : freed_(freed) {}
+        ~Noted() override { ++freed_; }
+        int& freed_;
+    };
+    // What a stream or a timer does at its end, wherever that is.
+    struct Dropper {
+        Dropper(EventLoop& the_loop, int& freed) : loop(the_loop), freed_(freed) {}
+        ~Dropper() { loop.free_later(std::make_unique<Noted>(freed_)); }
+        EventLoop& loop;
+        int& freed_;
+    };
+    int freed = 0;
+    for (int i = 0; i < 3; ++i) loop->defer([held = std::make_shared<Dropper>(*loop, freed)] {});
+    loop.reset();
+    EXPECT_EQ(freed, 3);
+}
+
 struct Served final : ReadyItem {
     std::function<void()> task;
     int calls = 0;
@@ -211,6 +230,43 @@ TEST_F(TimerTest, DoesNotStarveOthersBySettingItselfToNow) {
     loop->defer([&] { task_ran = true; });
     loop->run_until([&] { return task_ran; });
     EXPECT_TRUE(task_ran);
+}
+
+TEST_F(TimerTest, DoesNotStarveOthersBySettingItselfToThePast) {
+    int firings = 0;
+    bool other_fired = false;
+    std::unique_ptr<Timer> greedy = make_timer(*loop, [&] {
+        ++firings;
+        greedy->set(Instant{1});
+    });
+    auto other = make_timer(*loop, [&] { other_fired = true; });
+    greedy->set(Instant{1});
+    other->set(loop->now() + 1ms);
+    auto give_up_at = loop->now() + 5s;
+    loop->run_until([&] { return other_fired || loop->now() > give_up_at; });
+    EXPECT_TRUE(other_fired) << "while the greedy one went off " << firings << " times";
+}
+
+TEST(TimerHeap, FiresAllThatIsDueThoughTheFirstIsSetBackBeforeTheOthers) {
+    struct Entry final : TimerEntry {
+        using TimerEntry::TimerEntry;
+        int fired = 0;
+        std::optional<Instant> again;
+        void expired() override {
+            ++fired;
+            if (again) set_timer(*again);
+        }
+    };
+    TimerHeap heap;
+    Entry greedy(heap), others[3] = {Entry(heap), Entry(heap), Entry(heap)};
+    greedy.again = Instant{1};
+    greedy.set_timer({10});
+    for (auto& other : others) other.set_timer({20});
+    heap.fire({20});
+    EXPECT_EQ(greedy.fired, 1) << "it waits for the next call";
+    for (auto& other : others) EXPECT_EQ(other.fired, 1);
+    heap.fire({20});
+    EXPECT_EQ(greedy.fired, 2);
 }
 
 TEST(TimerHeap, AgreesWithASortedSetWhateverIsDoneToIt) {

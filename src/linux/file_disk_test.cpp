@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "linux/file_disk.hpp"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -33,6 +34,21 @@ TEST_P(FileDiskTest, TellsWhatItIs) {
     EXPECT_FALSE(traits.read_only);
     EXPECT_TRUE(traits.can_report_status);
     EXPECT_EQ(std::filesystem::file_size(folder / "disk"), 1'000'001u);
+}
+
+TEST_P(FileDiskTest, CanDoTheSameHoweverItIsOpenedAndIsNotChangedByTheQuestion) {
+    auto path = make_file(10'000);
+    timespec long_ago[] = {{1000, 0}, {1000, 0}};
+    ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), long_ago, 0), 0);
+    auto writable = open({.path = path})->traits();
+    auto read_only = open({.path = path, .read_only = true})->traits();
+    EXPECT_EQ(read_only.can_trim, writable.can_trim);
+    EXPECT_EQ(read_only.can_write_zeroes, writable.can_write_zeroes);
+    struct stat status {};
+    ASSERT_EQ(::stat(path.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mtim.tv_sec, 1000) << "asking is not writing";
+    std::filesystem::directory_iterator entries(folder);
+    EXPECT_EQ(std::distance(begin(entries), end(entries)), 1) << "nothing is left behind";
 }
 
 TEST_P(FileDiskTest, AgreesWithMemoryAboutScatteredReadsAndWrites) {

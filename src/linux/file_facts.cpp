@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -64,18 +65,43 @@ Result<void> learn_block_device(int descriptor, const struct stat& status, FileF
     return {};
 }
 
-void learn_regular_file(int descriptor, const struct stat& status, FileFacts& facts) {
+bool makes_holes(int descriptor, std::uint64_t at) {
+    constexpr int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+    return ::fallocate(descriptor, mode, static_cast<off_t>(at), 4096) == 0;
+}
+
+/// A file without a name beside the disk's own, on the same file system. None where we may not
+/// write there, or the file system has no such files.
+Descriptor nameless_neighbour(const std::string& path, const struct stat& status) {
+    std::error_code failed;
+    auto folder = std::filesystem::canonical(path, failed).parent_path();
+    if (failed) return {};
+    Descriptor made(::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+    struct stat its {};
+    if (!made.is_open() || ::fstat(made.number(), &its) < 0 || its.st_dev != status.st_dev)
+        return {};
+    return made;
+}
+
+/// Whether files of this file system can have holes made in them, which only trying tells. Tried
+/// on a file of our own: a disk opened for reading cannot be tried, and in one opened for writing
+/// even a hole beyond its end changes the time it was last written.
+bool learn_holes(const std::string& path, int descriptor, const struct stat& status,
+                 const BlockTraits& traits) {
+    if (auto neighbour = nameless_neighbour(path, status); neighbour.is_open())
+        return makes_holes(neighbour.number(), 0);
+    // Read-only where we can make no file either: claim nothing.
+    return !traits.read_only && makes_holes(descriptor, round_up(traits.size, 1 << 20));
+}
+
+void learn_regular_file(const std::string& path, int descriptor, const struct stat& status,
+                        FileFacts& facts) {
     auto& traits = facts.traits;
     traits.size = static_cast<std::uint64_t>(status.st_size);
     traits.preferred_block = static_cast<std::uint32_t>(status.st_blksize);
     traits.rotational = queue_attribute(status.st_dev, "rotational") != 0;
     traits.can_report_status = true;
-    if (traits.read_only) return;
-    // A hole beyond the end changes nothing, and its refusal tells us all holes will be refused.
-    auto beyond = static_cast<off_t>(round_up(traits.size, 1 << 20));
-    bool holes =
-        ::fallocate(descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, beyond, 4096) == 0;
-    traits.can_trim = traits.can_write_zeroes = holes;
+    traits.can_trim = traits.can_write_zeroes = learn_holes(path, descriptor, status, traits);
 }
 
 }  // namespace
@@ -95,7 +121,7 @@ Result<OpenedFile> open_file(const DiskOptions& options) {
     if (S_ISBLK(status.st_mode)) {
         if (auto done = learn_block_device(descriptor, status, facts); !done) return done.error();
     } else if (S_ISREG(status.st_mode)) {
-        learn_regular_file(descriptor, status, facts);
+        learn_regular_file(options.path, descriptor, status, facts);
     } else {
         return Error{.code = Code::unsupported, .detail = ENOTBLK};
     }

@@ -2,20 +2,14 @@
 #include "linux/in_place_file_io.hpp"
 
 #include <cerrno>
-#include <chrono>
 
 #include "base/check.hpp"
 
 namespace weft::linux {
-namespace {
 
-constexpr Duration slow = std::chrono::milliseconds(1);
-constexpr int patience = 50;
-
-}  // namespace
-
-InPlaceFileIo::InPlaceFileIo(EventLoop& loop, std::unique_ptr<FileIo> engine, Reads reads)
-    : loop_(loop), engine_(std::move(engine)), reads_(reads) {
+InPlaceFileIo::InPlaceFileIo(EventLoop& loop, std::unique_ptr<FileIo> engine, Reads reads,
+                             Clock clock)
+    : loop_(loop), engine_(std::move(engine)), reads_(reads), clock_(std::move(clock)) {
     loop_.at_turn_end(*this);
 }
 
@@ -29,7 +23,7 @@ void InPlaceFileIo::start(FileOperation& operation) {
     if (operation.kind == FileOperation::Kind::read)
         here &= reads_ == Reads::try_in_place;
     else
-        here &= loop_.now() >= patient_until_;
+        here = here && !is_patient();
     here ? gathered_.push_back(operation) : engine_->start(operation);
 }
 
@@ -57,13 +51,22 @@ void InPlaceFileIo::try_read(FileOperation& operation) {
 }
 
 void InPlaceFileIo::do_timed(FileOperation& operation) {
-    if (loop_.now() < patient_until_) return engine_->start(operation);
-    auto begun = read_clock();
+    if (is_patient()) return engine_->start(operation);
+    auto begun = clock_();
     auto result = perform(operation);
-    auto ended = read_clock();
+    auto ended = clock_();
     auto took = ended - begun;
-    if (took >= slow) patient_until_ = ended + took * patience;
+    if (took >= limits::slow_in_place)
+        patient_until_ = ended + took * limits::patience_after_a_slow_one;
     operation.finished(result);
+}
+
+/// Whether one was slow lately. As long as none was, the clock need not be read.
+bool InPlaceFileIo::is_patient() {
+    if (!patient_until_) return false;
+    if (clock_() < *patient_until_) return true;
+    patient_until_.reset();
+    return false;
 }
 
 }  // namespace weft::linux

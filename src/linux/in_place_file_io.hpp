@@ -10,8 +10,11 @@
 // same inside the kernel, for many reads at once.
 #pragma once
 
-#include "linux/file_io.hpp"
+#include <functional>
+#include <optional>
+
 #include "base/intrusive_queue.hpp"
+#include "linux/file_io.hpp"
 
 namespace weft::linux {
 
@@ -19,7 +22,10 @@ class InPlaceFileIo final : public FileIo, public TurnEnd {
 public:
     enum class Reads : std::uint8_t { leave_to_engine, try_in_place };
 
-    InPlaceFileIo(EventLoop& loop, std::unique_ptr<FileIo> engine, Reads reads);
+    /// Not the loop's time, which stands still during a turn: what is timed happens inside one.
+    using Clock = std::function<Instant()>;
+
+    InPlaceFileIo(EventLoop& loop, std::unique_ptr<FileIo> engine, Reads reads, Clock clock);
     ~InPlaceFileIo() override;
 
     void start(FileOperation& operation) override;
@@ -28,11 +34,13 @@ public:
 private:
     void try_read(FileOperation& operation);
     void do_timed(FileOperation& operation);
+    bool is_patient();
 
     EventLoop& loop_;
     std::unique_ptr<FileIo> engine_;
     Reads reads_;
-    Instant patient_until_;  ///< until then all that may wait is the engine's
+    Clock clock_;
+    std::optional<Instant> patient_until_;  ///< until then all that may wait is the engine's
     IntrusiveQueue<FileOperation> gathered_;
 };
 

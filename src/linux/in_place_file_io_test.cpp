@@ -4,10 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <filesystem>
 #include <thread>
 
-#include "linux/loop_timer.hpp"
 #include "linux/thread_file_io.hpp"
 
 namespace weft::linux {
@@ -15,18 +13,20 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Stands for a write that takes as long as it is told.
+/// Stands for a write that takes as long as it is told, by a clock that only such writes and the
+/// test itself move.
 struct Nap final : FileOperation {
-    explicit Nap(std::chrono::milliseconds how_long) : length_of_nap(how_long) {
+    Nap(Instant& the_clock, Duration how_long) : clock(the_clock), length_of_nap(how_long) {
         kind = Kind::call;
         brief = true;
     }
-    std::chrono::milliseconds length_of_nap;
+    Instant& clock;
+    Duration length_of_nap;
     std::thread::id where;
     bool done = false;
     std::int64_t on_thread() override {
         where = std::this_thread::get_id();
-        std::this_thread::sleep_for(length_of_nap);
+        if (length_of_nap > 0ns) clock = clock + length_of_nap;  // never on the engine's thread
         return 0;
     }
     void finished(std::int64_t) override { done = true; }
@@ -36,41 +36,47 @@ class InPlaceFileIoTest : public testing::Test {
 protected:
     InPlaceFileIoTest() {
         auto engine = std::move(*ThreadFileIo::make(*loop, 1));
-        io = std::make_unique<InPlaceFileIo>(*loop, std::move(engine),
-                                             InPlaceFileIo::Reads::try_in_place);
+        io = std::make_unique<InPlaceFileIo>(
+            *loop, std::move(engine), InPlaceFileIo::Reads::try_in_place, [this] { return clock; });
     }
+    Nap nap_of(Duration length) { return Nap(clock, length); }
     std::thread::id where_is_done(Nap nap) {
         io->start(nap);
         EXPECT_FALSE(nap.done) << "never from inside start()";
         loop->run_until([&] { return nap.done; });
         return nap.where;
     }
+    Instant clock{1'000'000'000};
     std::unique_ptr<EventLoop> loop = std::move(*EventLoop::make());
     std::unique_ptr<InPlaceFileIo> io;
     std::thread::id here = std::this_thread::get_id();
 };
 
 TEST_F(InPlaceFileIoTest, DoesBriefOperationsHereAndTheOthersElsewhere) {
-    EXPECT_EQ(where_is_done(Nap(0ms)), here);
-    Nap longer(0ms);
+    EXPECT_EQ(where_is_done(nap_of(0ms)), here);
+    auto longer = nap_of(0ms);
     longer.brief = false;
     EXPECT_NE(where_is_done(longer), here);
 }
 
 TEST_F(InPlaceFileIoTest, LeavesThemToTheEngineForFiftyTimesAsLongAsOneWasSlow) {
-    EXPECT_EQ(where_is_done(Nap(3ms)), here);
-    EXPECT_NE(where_is_done(Nap(0ms)), here);
-    auto timer = make_timer(*loop, [&] { loop->stop(); });
-    timer->set(loop->now() + 50ms);
-    loop->run();
-    EXPECT_NE(where_is_done(Nap(0ms)), here);
-    std::this_thread::sleep_for(150ms);
-    while (where_is_done(Nap(0ms)) != here) {
-    }
+    EXPECT_EQ(where_is_done(nap_of(3ms)), here);
+    EXPECT_NE(where_is_done(nap_of(0ms)), here);
+    clock = clock + Duration(150ms - 1ns);
+    EXPECT_NE(where_is_done(nap_of(0ms)), here);
+    clock = clock + 1ns;
+    EXPECT_EQ(where_is_done(nap_of(0ms)), here);
+    EXPECT_EQ(where_is_done(nap_of(0ms)), here);
+}
+
+TEST_F(InPlaceFileIoTest, DoesNotMindAMillisecondThatIsNotFull) {
+    EXPECT_EQ(where_is_done(nap_of(1ms - 1ns)), here);
+    EXPECT_EQ(where_is_done(nap_of(1ms)), here);
+    EXPECT_NE(where_is_done(nap_of(0ms)), here);
 }
 
 TEST_F(InPlaceFileIoTest, PassesOnWhatWasGatheredBeforeTheSlowOne) {
-    Nap slow(3ms), next(0ms);
+    auto slow = nap_of(3ms), next = nap_of(0ms);
     io->start(slow), io->start(next);
     loop->run_until([&] { return next.done; });
     EXPECT_EQ(slow.where, here);

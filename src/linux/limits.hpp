@@ -26,7 +26,17 @@ inline constexpr std::size_t receive_bytes_per_turn = 1024 * 1024;
 inline constexpr int receive_calls_per_turn = 16;
 inline constexpr std::size_t send_bytes_per_turn = 4 * 1024 * 1024;
 inline constexpr std::size_t send_pieces = 64;
-inline constexpr std::size_t drain_bytes_at_close = 1024 * 1024;
+
+// Sockets that were finished with while the peer may still be sending.
+inline constexpr std::size_t lingering_sockets = 256;
+inline constexpr std::chrono::seconds linger_time{1};
+inline constexpr std::size_t linger_bytes = 64 * 1024 * 1024;
+inline constexpr std::size_t linger_bytes_per_turn = 1024 * 1024;
+
+// TCP asks a silent peer whether it is still there, and gives it up after two minutes in all.
+inline constexpr int keepalive_idle_s = 60;
+inline constexpr int keepalive_interval_s = 10;
+inline constexpr int keepalive_probes = 6;
 
 // Listeners.
 inline constexpr int accepts_per_turn = 16;
@@ -42,6 +52,10 @@ inline constexpr std::size_t bytes_per_operation = 8 * 1024 * 1024;
 inline constexpr std::size_t brief_read_bytes = 256 * 1024;
 /// A 64 KiB write costs a third less in place than handed over, one of a megabyte the same.
 inline constexpr std::size_t brief_write_bytes = 128 * 1024;
+/// A write in place that took this long has waited for the disk. Then the engine does them all for
+/// so many times as long: waiting takes no more than a fiftieth of the loop's time.
+inline constexpr std::chrono::milliseconds slow_in_place{1};
+inline constexpr int patience_after_a_slow_one = 50;
 inline constexpr std::size_t bounce_bytes = 256 * 1024;  ///< direct I/O from unaligned memory
 inline constexpr std::size_t zero_bytes = 64 * 1024;     ///< the zeroes written where none are made
 

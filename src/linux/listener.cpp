@@ -3,8 +3,8 @@
 
 #include <netinet/in.h>
 
-#include <algorithm>
 #include <cerrno>
+#include <span>
 #include <vector>
 
 #include "linux/system_error.hpp"
@@ -109,6 +109,15 @@ Result<Descriptor> bound_socket(const SocketAddress& address) {
     return socket;
 }
 
+/// A hosts file may name one address twice. `before` may have been given their ports already.
+bool is_among(std::span<const SocketAddress> before, SocketAddress place) {
+    for (auto& one : before) {
+        place.set_port(one.port());
+        if (one.text() == place.text()) return true;
+    }
+    return false;
+}
+
 std::uint16_t bound_port(int socket) {
     SocketAddress bound;
     bound.size = sizeof bound.storage;
@@ -131,12 +140,7 @@ Result<std::unique_ptr<weft::Listener>> listen(SocketCommons& commons, const Add
     Error failure{.code = Code::not_found};
     for (std::size_t i = 0; i < places.size(); ++i) {
         auto& place = places[i];
-        // A hosts file may name one address twice.
-        bool seen = std::any_of(places.begin(), places.begin() + i, [&](const SocketAddress& one) {
-            place.set_port(one.port());
-            return one.text() == place.text();
-        });
-        if (seen) continue;
+        if (is_among(std::span(places).first(i), place)) continue;
         place.set_port(port);
         auto socket = bound_socket(place);
         if (!socket) {

@@ -91,8 +91,15 @@ TEST_F(ListenerTest, RefusesANameThatIsNobodys) {
               Code::not_found);
 }
 
-TEST_F(ListenerTest, TurnsNaglesAlgorithmOffForAcceptedSockets) {
-    // Inherited from the listening socket; asked of the kernel itself.
+int option(const Descriptor& socket, int level, int name) {
+    int value = -1;
+    socklen_t size = sizeof value;
+    EXPECT_EQ(::getsockopt(socket.number(), level, name, &value, &size), 0);
+    return value;
+}
+
+TEST_F(ListenerTest, GivesConnectedAndAcceptedSocketsTheSameOptions) {
+    // Accepted ones inherit them from the listening socket; asked of the kernel itself.
     auto made = resolve(Address::tcp("127.0.0.1", 0), Purpose::listen);
     auto listening = make_socket(made->front());
     ASSERT_EQ(::bind(listening->number(), made->front().data(), made->front().size), 0);
@@ -100,14 +107,18 @@ TEST_F(ListenerTest, TurnsNaglesAlgorithmOffForAcceptedSockets) {
     SocketAddress bound;
     bound.size = sizeof bound.storage;
     ::getsockname(listening->number(), bound.data(), &bound.size);
-    auto client = make_socket(bound);
-    ::connect(client->number(), bound.data(), bound.size);
+    auto connected = make_socket(bound);
+    ::connect(connected->number(), bound.data(), bound.size);
     Descriptor accepted(::accept4(listening->number(), nullptr, nullptr, SOCK_CLOEXEC));
     ASSERT_TRUE(accepted.is_open());
-    int on = 0;
-    socklen_t size = sizeof on;
-    ::getsockopt(accepted.number(), IPPROTO_TCP, TCP_NODELAY, &on, &size);
-    EXPECT_NE(on, 0);
+    for (auto* socket : {&*connected, &accepted}) {
+        EXPECT_NE(option(*socket, IPPROTO_TCP, TCP_NODELAY), 0) << "messages are whole";
+        EXPECT_NE(option(*socket, SOL_SOCKET, SO_KEEPALIVE), 0) << "a peer may vanish";
+        auto noticed_after_s =
+            option(*socket, IPPROTO_TCP, TCP_KEEPIDLE) +
+            option(*socket, IPPROTO_TCP, TCP_KEEPINTVL) * option(*socket, IPPROTO_TCP, TCP_KEEPCNT);
+        EXPECT_EQ(noticed_after_s, 120);
+    }
 }
 
 TEST_F(ListenerTest, RemovesItsUnixPathAtTheEnd) {

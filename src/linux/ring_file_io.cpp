@@ -11,9 +11,7 @@
 namespace weft::linux {
 namespace {
 
-// The first set spares us interrupts while we run; kernels before 5.19 do not know it. (With
-// IORING_SETUP_DEFER_TASKRUN, which promises more, a completion does not make the ring's
-// descriptor readable: epoll would sleep through it.)
+// The first set spares us interrupts while we run; kernels before 5.19 do not know it.
 constexpr unsigned flag_sets[] = {IORING_SETUP_COOP_TASKRUN | IORING_SETUP_CLAMP,
                                   IORING_SETUP_CLAMP};
 
@@ -51,8 +49,7 @@ Result<void> RingFileIo::set_up() {
     }
     if (status < 0) return system_error(-status);
     has_ring_ = true;
-    // Not the ring's own descriptor: with DEFER_TASKRUN, finished work that still waits for us to
-    // ask for it does not wake a poller of the ring, but it does ring a registered eventfd.
+    // Watched edge-triggered, an eventfd makes an edge for each completion and is never read.
     bell_ = Descriptor(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
     if (!bell_.is_open()) return system_error(errno);
     status = io_uring_register_eventfd(&ring_, bell_.number());

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // File operations through one io_uring per loop. Submissions go out once per turn; completions
-// are read from shared memory, and the ring's own descriptor sits in epoll for when there is
-// nothing else to do. A read that the page cache answers completes inside the submission.
+// are read from shared memory, and an eventfd that the kernel rings for each sits in epoll, for
+// when there is nothing else to do. A read that the page cache answers completes inside the
+// submission.
 //
 // lseek(SEEK_HOLE) and ioctl(BLKDISCARD) have no ring operation and may wait for the disk (one
 // reads metadata, the other may take seconds), so they go to one helper thread, never inline.
@@ -9,8 +10,8 @@
 
 #include <liburing.h>
 
-#include "linux/file_io.hpp"
 #include "base/intrusive_queue.hpp"
+#include "linux/file_io.hpp"
 #include "linux/thread_file_io.hpp"
 
 namespace weft::linux {

@@ -11,10 +11,15 @@
 #include <cstddef>
 #include <cstring>
 
+#include "linux/limits.hpp"
 #include "linux/system_error.hpp"
 
 namespace weft::linux {
 namespace {
+
+void set_option(const Descriptor& socket, int level, int name, int value) {
+    ::setsockopt(socket.number(), level, name, &value, sizeof value);
+}
 
 Result<SocketAddress> unix_address(const std::string& path) {
     SocketAddress result;
@@ -59,10 +64,15 @@ Result<Descriptor> make_socket(const SocketAddress& address) {
     Descriptor made(::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (!made.is_open()) return system_error(errno);
     if (address.family() != AF_UNIX) {
-        // The engine hands over whole messages; waiting for more to fill a packet only delays
-        // them. What a listener sets here, its accepted sockets have from birth.
-        int on = 1;
-        ::setsockopt(made.number(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+        // What a listener sets here, its accepted sockets have from birth. The engine hands over
+        // whole messages; waiting for more to fill a packet only delays them.
+        set_option(made, IPPROTO_TCP, TCP_NODELAY, 1);
+        // A peer that lost its power or its network says nothing, and who only waits for it would
+        // wait for ever.
+        set_option(made, SOL_SOCKET, SO_KEEPALIVE, 1);
+        set_option(made, IPPROTO_TCP, TCP_KEEPIDLE, limits::keepalive_idle_s);
+        set_option(made, IPPROTO_TCP, TCP_KEEPINTVL, limits::keepalive_interval_s);
+        set_option(made, IPPROTO_TCP, TCP_KEEPCNT, limits::keepalive_probes);
     }
     return made;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "linux/timer_heap.hpp"
 
+#include <algorithm>
+
 namespace weft::linux {
 
 void TimerEntry::set_timer(Instant when) {
@@ -25,6 +27,7 @@ std::optional<Instant> TimerHeap::next() const {
 
 void TimerHeap::fire(Instant now) {
     auto this_turn = next_turn_;
+    fired_until_ = now;
     while (!heap_.empty()) {
         TimerEntry& first = *heap_.front();
         if (first.when_ > now || first.turn_ >= this_turn) return;
@@ -44,6 +47,9 @@ void TimerHeap::put(TimerEntry& entry, std::size_t place) {
 
 void TimerHeap::insert(TimerEntry& entry) {
     entry.turn_ = next_turn_++;
+    // Nothing is earlier than what has gone off: one set to the past must not come to stand before
+    // those that are due and have waited longer.
+    entry.when_ = std::max(entry.when_, fired_until_);
     heap_.push_back(&entry);
     entry.place_ = heap_.size() - 1;
     rise(entry.place_);

@@ -22,7 +22,7 @@ public:
 
     void set_timer(Instant when);  ///< replaces an earlier time
     void cancel_timer();
-    /// When it will go off; none if it is not set.
+    /// When it will go off, which is never before what has gone off; none if it is not set.
     std::optional<Instant> timer() const;
 
     /// The time has come; the timer is no longer set.
@@ -61,6 +61,7 @@ private:
 
     std::vector<TimerEntry*> heap_;
     std::uint64_t next_turn_ = 0;
+    Instant fired_until_;
 };
 
 }  // namespace weft::linux

@@ -35,12 +35,16 @@ Result<std::unique_ptr<World>> World::make(const WorldOptions& options) {
 World::World(std::unique_ptr<EventLoop> loop)
     : loop_(std::move(loop)), sockets_(*loop_), signals_(*loop_), random_(seeded_generator()) {}
 
+World::~World() {
+    loop_->drop_tasks();  // streams and disks they hold still need the sockets' and files' parts
+}
+
 Result<void> World::choose_files(FileEngine wanted) {
     if (wanted != FileEngine::threads) {
         auto ring = RingFileIo::make(*loop_);
         if (ring) {
-            files_ = std::make_unique<InPlaceFileIo>(*loop_, std::move(*ring),
-                                                     InPlaceFileIo::Reads::leave_to_engine);
+            files_ = std::make_unique<InPlaceFileIo>(
+                *loop_, std::move(*ring), InPlaceFileIo::Reads::leave_to_engine, read_clock);
             file_engine_ = FileEngine::ring;
             return {};
         }
@@ -49,7 +53,7 @@ Result<void> World::choose_files(FileEngine wanted) {
     auto threads = ThreadFileIo::make(*loop_, limits::file_threads);
     if (!threads) return threads.error();
     files_ = std::make_unique<InPlaceFileIo>(*loop_, std::move(*threads),
-                                             InPlaceFileIo::Reads::try_in_place);
+                                             InPlaceFileIo::Reads::try_in_place, read_clock);
     file_engine_ = FileEngine::threads;
     return {};
 }

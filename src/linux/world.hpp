@@ -2,7 +2,7 @@
 // The world as Linux has it: sockets through epoll, files through io_uring or threads.
 //
 // It runs on the thread that calls run(). Everything it made (streams, listeners, timers, disks)
-// must be gone before it is.
+// must be gone before it is, except for what only its own deferred tasks hold.
 #pragma once
 
 #ifdef linux
@@ -34,6 +34,7 @@ struct WorldOptions {
 class World final : public weft::World {
 public:
     static Result<std::unique_ptr<World>> make(const WorldOptions& options = {});
+    ~World() override;
 
     /// Until stop().
     void run() { loop_->run(); }

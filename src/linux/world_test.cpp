@@ -16,6 +16,7 @@
 #include <set>
 #include <thread>
 
+#include "support/stream_engines.hpp"
 #include "support/test_request.hpp"
 
 namespace weft::linux {
@@ -41,6 +42,16 @@ TEST(World, StopsOnASignal) {
     ASSERT_TRUE(world->on_signal(SIGTERM, [&] { world->stop(); }));
     world->defer([] { ::raise(SIGTERM); });
     world->run();  // the test is that it returns, and that we live
+}
+
+TEST(World, MayEndWhileItsTasksStillHoldStreams) {
+    test::TestEngine engine;
+    auto world = std::move(*World::make());
+    std::shared_ptr<Stream> stream =
+        std::move(*world->connect(Address::unix_socket("/nobody"), engine));
+    world->defer([stream = std::move(stream)] {});
+    world.reset();
+    EXPECT_FALSE(engine.was_closed) << "a dropped stream's engine hears nothing more";
 }
 
 TEST(World, RunsOnAnotherThreadThanTheOneThatMadeIt) {
