@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -194,6 +195,11 @@ std::int64_t DiskOperation::find_extents() {
     auto at = static_cast<off_t>(request_->offset);
     auto end = static_cast<off_t>(request_->offset + request_->length);
     auto extents = request_->extents;
+    // Beyond the end of a file that shrank there is no hole: reads fail there, and whoever copies
+    // by the map must not take lost data for zeroes.
+    struct stat status {};
+    if (::fstat(descriptor, &status) < 0) return -errno;
+    if (S_ISREG(status.st_mode) && status.st_size < end) return -EIO;
     std::size_t count = 0;
     while (at < end && count < extents.size()) {
         auto data = ::lseek(descriptor, at, SEEK_DATA);

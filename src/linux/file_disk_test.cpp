@@ -181,6 +181,10 @@ TEST_P(FileDiskTest, FailsWhenTheFileHasShrunk) {
     TestRequest across(BlockOperation::read, 40'000, 20'000);
     EXPECT_EQ(wait(*disk, across).error(), (Error{.code = Code::io_failed, .detail = EIO}));
     EXPECT_EQ(read(*disk, 0, 50'000), std::vector<std::byte>(50'000));
+    std::array<Extent, 8> extents;
+    TestRequest status(BlockOperation::status, 0, 100'000);
+    status.extents = extents;
+    EXPECT_EQ(wait(*disk, status).error().code, Code::io_failed) << "lost data are not a hole";
 }
 
 TEST_P(FileDiskTest, TrimsAndReportsHoles) {
@@ -261,6 +265,29 @@ TEST_P(FileDiskTest, SaysWhatIsWrongWithAPath) {
     EXPECT_EQ(world->open_disk({.path = folder, .read_only = true}).error().code,
               Code::unsupported);
     EXPECT_EQ(world->open_disk({.path = "/dev/null"}).error().code, Code::unsupported);
+    auto fifo = folder / "fifo";
+    ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+    EXPECT_EQ(world->open_disk({.path = fifo, .read_only = true}).error().code, Code::unsupported);
+}
+
+TEST_P(FileDiskTest, ServesAlsoWhereNoThreadCanBeHad) {
+    auto disk = open({.path = make_file(1 << 20)});
+    rlimit before{};
+    ::getrlimit(RLIMIT_NPROC, &before);
+    rlimit none{0, before.rlim_max};
+    ::setrlimit(RLIMIT_NPROC, &none);
+    bool was_root = ::geteuid() == 0;  // for whom the limit does not hold
+    bool limited = !was_root || ::seteuid(65534) == 0;
+    auto bytes = noise(300'000, 7);
+    auto written = write(*disk, 4096, bytes);
+    std::array<Extent, 8> extents;
+    TestRequest status(BlockOperation::status, 0, 1 << 20);
+    status.extents = extents;
+    auto told = wait(*disk, status);
+    bool restored = !was_root || ::seteuid(0) == 0;
+    ::setrlimit(RLIMIT_NPROC, &before);
+    EXPECT_TRUE(limited && restored && written && told);
+    EXPECT_EQ(read(*disk, 4096, bytes.size()), bytes);
 }
 
 TEST_P(FileDiskTest, ReportsAWriteTheLimitsForbid) {

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <system_error>
 
 #include "base/check.hpp"
 #include "linux/system_error.hpp"
@@ -42,13 +43,18 @@ void ThreadFileIo::start_threads() {
     sigset_t all, before;
     sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    for (unsigned i = 0; i < wanted_threads_; ++i) threads_.emplace_back([this] { work(); });
+    try {
+        while (threads_.size() < wanted_threads_) threads_.emplace_back([this] { work(); });
+    } catch (const std::system_error&) {
+        // The user may have no more threads. Fewer do the same work; none is seen to by the caller.
+    }
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 bool ThreadFileIo::turn_ends() {
     if (gathered_.empty()) return false;
     if (threads_.empty()) start_threads();
+    if (threads_.empty()) return work_alone();
     auto count = gathered_.size();
     in_flight_ += count;
     {
@@ -58,6 +64,17 @@ bool ThreadFileIo::turn_ends() {
     count < threads_.size() ? work_came_.notify_one() : work_came_.notify_all();
     for (std::size_t i = 1; i < count && count < threads_.size(); ++i) work_came_.notify_one();
     return false;
+}
+
+/// Slow, since the loop waits for the disk, but better than not to serve at all.
+bool ThreadFileIo::work_alone() {
+    IntrusiveQueue<FileOperation> now;
+    now.append(gathered_);
+    while (!now.empty()) {
+        auto& operation = now.pop_front();
+        operation.finished(perform(operation));
+    }
+    return true;
 }
 
 void ThreadFileIo::ready(std::uint32_t) {

@@ -29,6 +29,7 @@ public:
 private:
     ThreadFileIo(EventLoop& loop, Descriptor bell, unsigned threads);
     void start_threads();
+    bool work_alone();
     void work();
 
     EventLoop& loop_;
