@@ -34,7 +34,10 @@ Copier::Copier(BlockDevice& source, BlockDevice& target, Options options)
       target_(target),
       options_(options),
       size_(source.traits().size),
-      pool_(options.pieces_in_flight * options.piece_bytes),
+      pool_({.bytes = ~std::size_t{0},  // what is lent at a time is bounded by our pieces
+             .reserve_bytes = 0,
+             .idle_bytes = options.pieces_in_flight * options.piece_bytes}),
+      share_(pool_, [] {}),
       extents_(extents_at_a_time),
       question_(std::make_unique<StatusQuestion>()),
       flush_(std::make_unique<FinalFlush>()),
@@ -118,7 +121,11 @@ void Copier::begin(Piece& piece) {
         return;
     }
     piece.operation = BlockOperation::read;
-    piece.place = piece.buffer = pool_.take(length);
+    piece.place = piece.buffer = share_.take(length);
+    if (piece.buffer.empty()) {
+        free_.push_back(&piece);
+        return fail({.code = Code::exhausted});
+    }
     piece.memory = {&piece.place, 1};
     source_.submit(piece);
 }
@@ -134,7 +141,7 @@ void Copier::piece_done(Piece& piece, Result<void> outcome) {
         done_ += piece.length;
         if (piece.operation == BlockOperation::write) moved_ += piece.length;
     }
-    if (!piece.buffer.empty()) pool_.give_back(piece.buffer);
+    if (!piece.buffer.empty()) share_.give_back(piece.buffer);
     piece.buffer = {};
     free_.push_back(&piece);
     go_on();

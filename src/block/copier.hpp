@@ -60,6 +60,7 @@ private:
     std::optional<Error> fault_;
     std::function<void(Result<void>)> finished_;
     BufferPool pool_;
+    BufferShare share_;
 
     std::vector<Extent> extents_;  ///< what is known from next_ on
     std::size_t extent_ = 0;

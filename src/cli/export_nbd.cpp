@@ -23,7 +23,7 @@ using nlohmann::json;
 
 struct Wishes {
     std::vector<std::string> memory, files, names, tcp, unix_paths;
-    std::string description, memory_limit, file_engine = "auto";
+    std::string description, memory_limit, buffers = "1G", file_engine = "auto";
     bool read_only = false, direct = false, as_json = false;
     std::size_t connections = 1024;
 };
@@ -53,6 +53,8 @@ void declare(CLI::App& options, Wishes& wishes) {
     repeatable("--unix", wishes.unix_paths, "listen on a Unix socket (repeatable)");
     options.add_option("--connections", wishes.connections, "clients at a time")
         ->check(CLI::Range(1, 65536));
+    options.add_option("--buffers", wishes.buffers,
+                       "memory for all clients' payload together, where the disk lends none");
     options.add_flag("--json", wishes.as_json, "say what happens as JSON, a line each");
 }
 
@@ -84,6 +86,14 @@ std::unique_ptr<BlockDevice> memory_disk(const std::string& text, const Wishes& 
         throw Refusal{fmt::format("a memory disk of {} cannot be had here: {}", show_size(*size),
                                   to_text(memory.error()))};
     return std::make_unique<block::MemoryDisk>(std::move(*memory), *limit);
+}
+
+std::size_t buffer_bytes(const Wishes& wishes) {
+    auto size = parse_size(wishes.buffers);
+    if (!size || *size < nbd::pool_bytes_min)
+        throw Refusal{fmt::format("'{}' is not a size of {} or more", wishes.buffers,
+                                  show_size(nbd::pool_bytes_min))};
+    return *size;
 }
 
 std::vector<Disk> open_disks(World& world, const Wishes& wishes) {
@@ -210,7 +220,8 @@ void serve(const Wishes& wishes) {
     linux::raise_descriptor_limit();
     auto world = make_world(options);
     auto disks = open_disks(*world, wishes);
-    node::NbdServer server(*world, {.connections_max = wishes.connections});
+    node::NbdServer server(
+        *world, {.connections_max = wishes.connections, .buffer_bytes = buffer_bytes(wishes)});
     for (const auto& disk : disks)
         if (auto added =
                 server.add({disk.name, wishes.description, disk.device.get(), wishes.read_only});

@@ -152,7 +152,8 @@ private:
     block::MemoryDisk memory_{std::make_unique<block::HeapMemory>(disk_size), disk_size};
     test::HeldDisk disk_;
     Exports exports_;
-    block::BufferPool pool_{1 << 20};
+    block::BufferPool pool_{
+        {.bytes = 256u << 20, .reserve_bytes = 64u << 10, .idle_bytes = 1u << 20}};
     Statistics statistics_;
     int gone_ = 0;
     int opened_ = 0;

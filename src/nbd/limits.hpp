@@ -19,6 +19,16 @@ inline constexpr std::size_t requests_in_flight_max = 128;
 /// Payload a connection may make us hold, when the device cannot lend its own memory.
 inline constexpr std::size_t payload_bytes_max = 64u << 20;
 
+/// Payload all connections of a server together may make us hold, unless its holder says
+/// otherwise; and the least it may say, so that one client alone can have the longest transfer.
+/// The whole is this and a reserve for each connection (docs/decisions/payload-memory.md).
+inline constexpr std::size_t pool_bytes = 1u << 30;
+inline constexpr std::size_t pool_bytes_min = 2 * std::size_t{transfer_max};
+/// What a connection that holds nothing may ask for and have at once, whatever others hold.
+inline constexpr std::size_t reserve_bytes = 256u << 10;
+/// How long a request waits for memory others hold. Then it is answered "no memory".
+inline constexpr Duration memory_patience = std::chrono::seconds(30);
+
 /// A refused write of up to this size is read to its end and answered; a larger one ends the
 /// connection, since a client that far off is not speaking to us.
 inline constexpr std::uint64_t refused_payload_max = 64u << 20;

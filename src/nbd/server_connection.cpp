@@ -105,15 +105,17 @@ void ServerConnection::sent(std::size_t count) {
 bool ServerConnection::finished() const {
     if (stage_ == Stage::failed) return true;
     if (stage_ != Stage::leaving) return false;
-    return !transmission_ || (transmission_->quiet() && transmission_->all_sent());
+    return !transmission_ ||
+           (transmission_->quiet() && transmission_->all_sent() && !transmission_->stalled());
 }
 
 std::optional<Instant> ServerConnection::deadline() const {
     if (stage_ == Stage::handshake) return handshake_deadline_;
-    return std::nullopt;
+    return transmission_ ? transmission_->deadline() : std::nullopt;
 }
 
 void ServerConnection::tick(Instant now) {
+    if (transmission_) return transmission_->tick(now);
     if (stage_ != Stage::handshake || now < handshake_deadline_) return;
     fail({.code = Code::timed_out});
     holder_.wake();

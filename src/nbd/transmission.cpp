@@ -53,6 +53,8 @@ const char* sentence(ErrorNumber error) {
             return "this export is read-only";
         case ErrorNumber::no_space:
             return "the request reaches beyond the end of the export";
+        case ErrorNumber::no_memory:
+            return "other clients hold the server's memory; try again, or ask for less";
         default:
             return "the request's command, flags, offset or length are not valid";
     }
@@ -108,6 +110,7 @@ Transmission::Transmission(const Export& offered, Dialect dialect, ServerReceive
       pool_(pool),
       statistics_(statistics),
       wake_(std::move(wake)),
+      share_(pool, [this] { memory_came(); }),
       slots_(requests_in_flight_max),
       replies_(requests_in_flight_max) {
     for (auto& slot : slots_) {
@@ -118,6 +121,8 @@ Transmission::Transmission(const Export& offered, Dialect dialect, ServerReceive
 
 Transmission::~Transmission() {
     WEFT_CHECK(quiet());
+    for (auto& slot : slots_)
+        if (slot.pooled) share_.give_back(slot.place);
 }
 
 Result<void> Transmission::request(const RequestHeader& header) {
@@ -130,17 +135,21 @@ Result<void> Transmission::request(const RequestHeader& header) {
     slot.header = header;
     slot.refused = refusal(header);
     if (slot.refused) {
-        if (!has_payload) {
-            reply_error(slot, *slot.refused, sentence(*slot.refused));
-            return {};
-        }
-        receiving_ = &slot;
-        receiver_.discard_payload(header.length);
+        refuse(slot, *slot.refused);
         return {};
     }
     describe_request(slot);
     proceed(slot);
     return {};
+}
+
+/// Answers a request that will not be carried out, if need be when its payload has been read.
+void Transmission::refuse(Slot& slot, ErrorNumber error) {
+    slot.refused = error;
+    bool has_payload = slot.header.command == Command::write && slot.header.length > 0;
+    if (!has_payload) return reply_error(slot, error, sentence(error));
+    receiving_ = &slot;
+    receiver_.discard_payload(slot.header.length);
 }
 
 std::optional<ErrorNumber> Transmission::refusal(const RequestHeader& header) const {
@@ -198,10 +207,11 @@ Transmission::Memory Transmission::provide_memory(Slot& slot) {
     if (slot.operation != BlockOperation::status)
         slot.place = export_.device->lend(slot.operation, slot.offset, size);
     if (slot.place.empty()) {
-        if (pooled_bytes_ > 0 && pooled_bytes_ + size > payload_bytes_max) return Memory::must_wait;
-        slot.place = pool_.take(size);
+        auto held = share_.held_bytes();
+        if (held > 0 && held + size > payload_bytes_max) return Memory::must_wait;
+        slot.place = share_.take(size);
+        if (slot.place.empty()) return Memory::must_wait;
         slot.pooled = true;
-        pooled_bytes_ += size;
     }
     if (slot.operation == BlockOperation::status) {
         auto count = slot.header.flags & flag_one_extent ? 1 : extents_max;
@@ -217,6 +227,7 @@ void Transmission::proceed(Slot& slot) {
     switch (provide_memory(slot)) {
         case Memory::must_wait:
             stalled_ = &slot;
+            patience_ends_ = {};
             return;
         case Memory::not_needed:
             submit(slot);
@@ -227,6 +238,28 @@ void Transmission::proceed(Slot& slot) {
     if (slot.operation != BlockOperation::write) return submit(slot);
     receiving_ = &slot;
     receiver_.place_payload(slot.place);
+}
+
+/// Others gave memory back. This is no call of our stream's, so it must be woken.
+void Transmission::memory_came() {
+    proceed(*stalled_);
+    wake_();
+}
+
+std::optional<Instant> Transmission::deadline() const {
+    if (!share_.waiting()) return std::nullopt;
+    return patience_ends_;
+}
+
+void Transmission::tick(Instant now) {
+    if (!share_.waiting() || now < patience_ends_) return;
+    if (patience_ends_ == Instant{}) {
+        patience_ends_ = now + memory_patience;
+        return;
+    }
+    share_.stop_waiting();
+    refuse(*std::exchange(stalled_, nullptr), ErrorNumber::no_memory);
+    wake_();
 }
 
 void Transmission::payload_end() {
@@ -247,6 +280,7 @@ void Transmission::completed(Slot& slot, Result<void> outcome) {
     --with_device_;
     if (abandoned_) {
         release(slot);
+        pool_.serve_waiting();
         if (quiet()) wake_();
         return;
     }
@@ -361,15 +395,14 @@ void Transmission::sent(std::size_t count) {
         release(slot);
     }
     WEFT_CHECK(!replies_.empty() || front_sent_ == 0);
-    if (stalled_ != nullptr) proceed(*stalled_);
+    // In the pool's queue we have a place, and are told; else it was our own bound that we met.
+    if (stalled_ != nullptr && !share_.waiting()) proceed(*stalled_);
+    pool_.serve_waiting();
     if (!was_ready) wake_();
 }
 
 void Transmission::release(Slot& slot) {
-    if (slot.pooled) {
-        pooled_bytes_ -= slot.place.size();
-        pool_.give_back(slot.place);
-    }
+    if (slot.pooled) share_.give_back(slot.place);
     slot.pooled = false;
     slot.place = {};
     slot.reply_payload = {};
@@ -378,6 +411,7 @@ void Transmission::release(Slot& slot) {
 
 void Transmission::abandon() {
     abandoned_ = true;
+    share_.stop_waiting();
     while (!replies_.empty()) {
         Slot& slot = *replies_.front();
         replies_.pop_front();
@@ -387,12 +421,19 @@ void Transmission::abandon() {
     if (auto* slot = std::exchange(stalled_, nullptr)) release(*slot);
     if (auto* slot = std::exchange(receiving_, nullptr)) {
         bool lent = !slot->refused && !slot->pooled;
-        if (!lent) return release(*slot);
-        // Bytes that came into lent memory are on the device already: it must hear of the write.
-        ++with_device_;  // if it answers at once, the caller still learns from quiet(), not twice
-        submit(*slot);
-        --with_device_;
+        if (lent)
+            submit_for_nobody(*slot);
+        else
+            release(*slot);
     }
+    pool_.serve_waiting();
+}
+
+/// Bytes that came into lent memory are on the device already: it must hear of the write.
+void Transmission::submit_for_nobody(Slot& slot) {
+    ++with_device_;  // if it answers at once, the caller still learns from quiet(), not twice
+    submit(slot);
+    --with_device_;
 }
 
 }  // namespace weft::nbd

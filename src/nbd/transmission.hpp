@@ -39,12 +39,18 @@ public:
     std::size_t pending(std::span<ConstBuffer> pieces);
     void sent(std::size_t count);
 
+    /// While a request waits for memory others hold.
+    std::optional<Instant> deadline() const;
+    void tick(Instant now);
+
     /// No more requests will come and no reply can leave: forget all that is not with the device.
     /// `wake` is called when the last that is has come back; not if quiet() holds already.
     void abandon();
     /// Nothing is with the device.
     bool quiet() const { return with_device_ == 0; }
     bool all_sent() const { return replies_.empty(); }
+    /// A request waits for memory. Unlike other requests, it needs no further byte to be answered.
+    bool stalled() const { return stalled_ != nullptr; }
 
 private:
     struct Slot;
@@ -54,7 +60,10 @@ private:
     void describe_request(Slot& slot) const;
     Memory provide_memory(Slot& slot);
     void proceed(Slot& slot);
+    void memory_came();
+    void refuse(Slot& slot, wire::nbd::ErrorNumber error);
     void submit(Slot& slot);
+    void submit_for_nobody(Slot& slot);
     void completed(Slot& slot, Result<void> outcome);
     void reply(Slot& slot);
     void reply_data(Slot& slot);
@@ -69,6 +78,7 @@ private:
     block::BufferPool& pool_;
     Statistics& statistics_;
     std::function<void()> wake_;
+    block::BufferShare share_;
 
     std::vector<Slot> slots_;
     std::vector<Slot*> free_;
@@ -76,7 +86,7 @@ private:
     std::size_t front_sent_ = 0;  ///< bytes of the front reply that are gone
     Slot* receiving_ = nullptr;   ///< the write whose payload is arriving
     Slot* stalled_ = nullptr;     ///< waits for pooled memory; nothing is read meanwhile
-    std::size_t pooled_bytes_ = 0;
+    Instant patience_ends_;       ///< of stalled_; in the past at first: a tick tells us the time
     std::size_t with_device_ = 0;
     bool abandoned_ = false;
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/nbd_server.hpp"
 
+#include <algorithm>
+
 namespace weft::node {
 
 struct NbdServer::Connection {
@@ -10,7 +12,11 @@ struct NbdServer::Connection {
 };
 
 NbdServer::NbdServer(World& world, Options options)
-    : world_(world), options_(options), pool_(options.idle_buffer_bytes) {}
+    : world_(world),
+      options_(options),
+      pool_({.bytes = std::max(options.buffer_bytes, nbd::pool_bytes_min),
+             .reserve_bytes = nbd::reserve_bytes,
+             .idle_bytes = options.idle_buffer_bytes}) {}
 
 NbdServer::~NbdServer() {
     *alive_ = false;

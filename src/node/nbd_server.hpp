@@ -16,6 +16,9 @@ class NbdServer {
 public:
     struct Options {
         std::size_t connections_max = 1024;
+        /// Payload held for all clients together, pool_bytes_min at the least; each may hold
+        /// reserve_bytes beyond it. Devices that lend their memory need none of it.
+        std::size_t buffer_bytes = nbd::pool_bytes;
         /// Payload buffers kept for reuse when nobody needs them.
         std::size_t idle_buffer_bytes = 64u << 20;
     };

@@ -42,7 +42,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     nbd::Exports exports;
     WEFT_CHECK(exports.add({"disk", "in memory", &disk, false}));
     WEFT_CHECK(exports.add({"slow", "", &slow, false}));
-    block::BufferPool pool(1 << 20);
+    // Little, so that requests of the second export are made to wait for it.
+    block::BufferPool pool(
+        {.bytes = 64u << 10, .reserve_bytes = 8u << 10, .idle_bytes = 32u << 10});
     nbd::Statistics statistics;
     int gone = 0;
     nbd::ServerConnection server(exports, pool, statistics, Instant{}, {[] {}, [&] { ++gone; }});

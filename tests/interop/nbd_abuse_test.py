@@ -3,12 +3,16 @@
 """What a hostile or broken client can do to `weft export nbd`: nothing to anybody else.
 
 Every test ends by checking that a well-behaved client, connected all the while, still reads and
-writes, and that the server then stops cleanly.
+writes, and that the server then stops cleanly. All are done twice: to a disk in memory, which lends
+its memory, and to a file, for which the server must hold the payload.
 """
 import os
+import pathlib
 import random
+import resource
 import socket
 import struct
+import tempfile
 import time
 import unittest
 
@@ -86,9 +90,11 @@ class Client:
         self.socket.close()
 
 
-class Abuse(unittest.TestCase):
+class Abuse:
+    """What both kinds of disk must bear. `start()` says which it is."""
+
     def setUp(self):
-        self.export = Export("--memory", "64M")
+        self.export = self.start()
         self.good = Client(self.export).greeted().go()
         self.written = os.urandom(4096)
         self.good.request(WRITE, 0, 4096, data=self.written)
@@ -316,6 +322,72 @@ class Abuse(unittest.TestCase):
         grown = self.export.resident_bytes() - before
         print(f"1000 half-open clients: {grown / 1000 / 1024:.1f} KiB each", flush=True)
         self.assertLess(grown, 16 * MIB)
+
+
+class MemoryAbuse(Abuse, unittest.TestCase):
+    def start(self):
+        return Export("--memory", "64M")
+
+
+class FileAbuse(Abuse, unittest.TestCase):
+    buffers = 256 * MIB
+    reserve = MIB // 4
+
+    def start(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        disk = pathlib.Path(folder.name) / "disk.img"
+        with open(disk, "wb") as file:
+            file.truncate(64 * MIB)
+        return Export("--file", disk, "--buffers", self.buffers)
+
+    def read_greedily(self, clients, size):
+        """Each asks until its requests are no longer taken, and reads no answer."""
+        for client in clients:
+            client.socket.setblocking(False)
+            try:
+                while True:
+                    client.request(READ, 0, size)
+            except OSError:
+                pass
+
+    def expect_good_client_served(self, sizes):
+        for size in sizes:
+            started = time.monotonic()
+            self.good.request(READ, 0, size)
+            self.assertEqual(self.good.simple_reply(), (0, 7))
+            self.assertEqual(self.good.receive(size)[:4096], self.written)
+            self.good.request(WRITE, 0, 4096, data=self.written)
+            self.assertEqual(self.good.simple_reply(), (0, 7))
+            self.assertLess(time.monotonic() - started, 5)
+
+    def test_40_clients_that_read_nothing_hold_no_more_than_the_bound(self):
+        before = self.export.resident_bytes()
+        clients = [self.client().greeted().go() for _ in range(40)]
+        self.read_greedily(clients, 32 * MIB)
+        time.sleep(1)
+        grown = self.export.resident_bytes() - before
+        print(f"40 clients that read nothing: {grown // MIB} MiB", flush=True)
+        self.assertLess(grown, self.buffers + 41 * self.reserve + 8 * MIB)
+        self.expect_good_client_served([4096] * 50 + [MIB, 8 * MIB])
+
+    def test_greed_of_every_size_leaves_each_client_its_reserve(self):
+        sizes = [32 * MIB >> shift for shift in range(14) for _ in range(6)]
+        for size in sizes:
+            self.read_greedily([self.client().greeted().go()], size)
+        time.sleep(1)
+        self.expect_good_client_served([4096, self.reserve] * 20)
+
+    @unittest.skipIf("asan" in os.environ["WEFT"], "the address sanitizer maps terabytes")
+    def test_memory_that_cannot_be_had_is_waited_for(self):
+        clients = [self.client().greeted().go() for _ in range(40)]
+        self.expect_good_client_served([4096])
+        mapped = int(pathlib.Path(f"/proc/{self.export.process.pid}/statm").read_text().split()[0])
+        bound = mapped * os.sysconf("SC_PAGE_SIZE") + 64 * MIB
+        resource.prlimit(self.export.process.pid, resource.RLIMIT_AS, (bound, bound))
+        self.read_greedily(clients, 32 * MIB)
+        time.sleep(1)
+        self.expect_good_client_served([4096] * 10)
 
 
 if __name__ == "__main__":

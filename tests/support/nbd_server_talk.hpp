@@ -18,6 +18,8 @@ namespace weft::test {
 class NbdServerTalk : public testing::Test {
 protected:
     static constexpr std::uint64_t disk_size = (1 << 20) + 10;
+    static constexpr std::size_t pool_size = 256u << 20;
+    static constexpr std::size_t reserve = 64u << 10;
 
     using Option = wire::nbd::Option;
     using Answer = wire::nbd::OptionReplyType;
@@ -111,7 +113,7 @@ protected:
     block::MemoryDisk memory{std::make_unique<block::HeapMemory>(disk_size), disk_size};
     HeldDisk disk{memory};
     nbd::Exports exports;
-    block::BufferPool pool{1 << 20};
+    block::BufferPool pool{{.bytes = pool_size, .reserve_bytes = reserve, .idle_bytes = 1u << 20}};
     nbd::Statistics statistics;
     int gone = 0;
     std::uint64_t last_cookie = 0x1000;
