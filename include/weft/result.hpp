@@ -63,7 +63,7 @@ public:
 
     constexpr bool has_value() const { return !error_; }
     constexpr explicit operator bool() const { return has_value(); }
-    constexpr Error error() const { return *error_; }
+    constexpr Error error() const { return error_.value(); }
 
 private:
     std::optional<Error> error_;

@@ -3,7 +3,10 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <set>
+#include <tuple>
+#include <variant>
 
 #include "base/bytes.hpp"
 #include "base/crc32c.hpp"
@@ -14,6 +17,7 @@
 #include "base/ring.hpp"
 #include "base/sequence_number.hpp"
 #include "support/golden.hpp"
+#include "weft/result.hpp"
 
 namespace weft {
 namespace {
@@ -119,8 +123,7 @@ TEST(IntrusiveQueue, IsFirstInFirstOutAndCanTakeOverAnother) {
     queue.append(other);
     EXPECT_TRUE(other.empty());
     EXPECT_EQ(queue.size(), 3u);
-    for (int expected = 1; expected <= 3; ++expected)
-        EXPECT_EQ(queue.pop_front().value, expected);
+    for (int expected = 1; expected <= 3; ++expected) EXPECT_EQ(queue.pop_front().value, expected);
     EXPECT_TRUE(queue.empty());
     EXPECT_EQ(items[0].next, nullptr);
     EXPECT_DEATH(queue.pop_front(), "this must hold");
@@ -151,6 +154,12 @@ TEST(Within, IsNotFooledByOverflow) {
     EXPECT_FALSE(within(1, 10, 10));
     EXPECT_FALSE(within(~0ull, 2, 10));
     EXPECT_FALSE(within(2, ~0ull, 10));
+}
+
+TEST(Result, DoesNotMakeUpAnErrorWhereThereIsNone) {
+    EXPECT_THROW(std::ignore = Result<int>(7).error(), std::bad_variant_access);
+    EXPECT_THROW(std::ignore = Result<void>().error(), std::bad_optional_access);
+    EXPECT_EQ(Result<void>(Error{.code = Code::truncated}).error().code, Code::truncated);
 }
 
 }  // namespace
