@@ -7,6 +7,7 @@
 // inside submit(), so a maker must be ready for the answer before it asks.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -114,8 +115,11 @@ public:
     void unwatch_size(SizeWatcher& watcher) { std::erase(watchers_, &watcher); }
 
 protected:
+    /// A watcher may end its own watch or another's from inside size_changed().
     void announce_size(std::uint64_t size) {
-        for (auto* watcher : std::vector(watchers_)) watcher->size_changed(size);
+        for (auto* watcher : std::vector(watchers_))
+            if (std::find(watchers_.begin(), watchers_.end(), watcher) != watchers_.end())
+                watcher->size_changed(size);
     }
 
 private:

@@ -86,5 +86,23 @@ TEST(Filters, AnnounceTheSizeOfTheDeviceBelow) {
     EXPECT_EQ(heard.size, 4096u);
 }
 
+/// Ends another's watch when it hears.
+struct Silencing final : SizeWatcher {
+    Silencing(BlockDevice& watched, SizeWatcher& silenced) : device(watched), other(silenced) {}
+    void size_changed(std::uint64_t) override { device.unwatch_size(other); }
+    BlockDevice& device;
+    SizeWatcher& other;
+};
+
+TEST(ABlockDevice, TellsNoWatcherThatAnEarlierOneRemoved) {
+    test::TestDisk disk(65536);
+    Heard heard;
+    Silencing silencing(disk, heard);
+    disk.watch_size(silencing);
+    disk.watch_size(heard);
+    disk.resize(4096);
+    EXPECT_EQ(heard.size, 0u);
+}
+
 }  // namespace
 }  // namespace weft::block

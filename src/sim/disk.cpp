@@ -52,7 +52,9 @@ void Disk::Device::submit(BlockRequest& request) {
 void Disk::grow(std::uint64_t size) {
     WEFT_CHECK(size >= spec_.size && size % sector_bytes == 0);
     spec_.size = size;
-    for (Device* device : std::vector(devices_)) device->announce(size);
+    // Who hears may close any device of this disk.
+    for (Device* device : std::vector(devices_))
+        if (std::ranges::find(devices_, device) != devices_.end()) device->announce(size);
 }
 
 void Disk::submit(BlockRequest& request, Device& device) {

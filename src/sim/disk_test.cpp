@@ -199,5 +199,39 @@ TEST(Disk, AnnouncesThatItGrew) {
     EXPECT_EQ(bench.read((2 << 20) - 512, 512), "0");
 }
 
+TEST(Disk, MayLoseItsDeviceToWhoHearsTheLastCompletion) {
+    for_each_seed(20, [](std::uint64_t seed) {
+        World world(seed);
+        world.make_disk("disk", {.immediate_percent = 30, .queue_depth = 2});
+        auto device = std::move(*world.open_disk({.path = "disk"}));
+        std::list<TestRequest> requests;
+        std::size_t left = 5;
+        for (std::uint64_t i = 0; i < 5; ++i)
+            requests.emplace_back(BlockOperation::write, i * 512, i == 4 ? 1 : 512).then = [&] {
+                if (--left == 0) device.reset();
+            };
+        for (auto& request : requests) device->submit(request);
+        ASSERT_TRUE(world.run_until_quiet(plenty));
+        EXPECT_EQ(device, nullptr);
+    });
+}
+
+TEST(Disk, TellsOfItsGrowthOnlyDevicesThatAreStillOpen) {
+    struct Closing final : SizeWatcher {
+        std::unique_ptr<BlockDevice> other;
+        int heard = 0;
+        void size_changed(std::uint64_t) override { ++heard, other.reset(); }
+    };
+    World world(1);
+    auto& disk = world.make_disk("disk", {.size = 4096});
+    auto device = std::move(*world.open_disk({.path = "disk"}));
+    Closing closing;
+    closing.other = std::move(*world.open_disk({.path = "disk"}));
+    device->watch_size(closing);
+    disk.grow(8192);
+    EXPECT_EQ(closing.heard, 1);
+    EXPECT_EQ(closing.other, nullptr);
+}
+
 }  // namespace
 }  // namespace weft::sim
