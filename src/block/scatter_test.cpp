@@ -72,5 +72,29 @@ TEST(ScatterCursorDeathTest, NeverLeavesTheList) {
     EXPECT_DEATH(ScatterCursor(list, 0, 1).advance(2), "left_");
 }
 
+TEST(ScatterList, IsCopiedOutAndIn) {
+    auto octets = test::from_hex("01 02 03 04 05");
+    Buffer all = octets;
+    Buffer list[] = {all.first(2), Buffer(), all.subspan(2)};
+    EXPECT_EQ(total_size(list), 5u);
+    test::Bytes copy(3);
+    copy_out({list, 1, 4}, copy);
+    EXPECT_EQ(copy, test::from_hex("02 03 04"));
+    copy_in(test::from_hex("aa bb cc"), {list, 1, 4});
+    EXPECT_EQ(octets, test::from_hex("01 aa bb cc 05"));
+}
+
+TEST(ScatterList, MayOverlapWhatItIsCopiedWith) {
+    auto octets = test::from_hex("01 02 03 04 05 06");
+    Buffer all = octets;
+    Buffer later[] = {all.subspan(1, 5)};
+    copy_in(all.first(5), {later, 0, 5});
+    EXPECT_EQ(octets, test::from_hex("01 01 02 03 04 05"));
+    copy_out({later, 0, 5}, all.first(5));
+    EXPECT_EQ(octets, test::from_hex("01 02 03 04 05 05"));
+    copy_out({later, 0, 5}, later[0]);
+    EXPECT_EQ(octets, test::from_hex("01 02 03 04 05 05"));
+}
+
 }  // namespace
 }  // namespace weft::block

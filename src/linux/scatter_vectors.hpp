@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The next bytes of a scatter list, as the system calls take them or as one copy.
+// The next bytes of a scatter list, as the system calls take them.
 #pragma once
 
 #include <sys/uio.h>
 
 #include <algorithm>
-#include <cstring>
 #include <span>
 
 #include "block/scatter.hpp"
@@ -24,28 +23,6 @@ inline std::span<const iovec> gather(block::ScatterCursor from, std::span<iovec>
         from.advance(piece.size());
     }
     return vectors.first(count);
-}
-
-/// Fills `to` from the list.
-inline void copy_out(block::ScatterCursor from, Buffer to) {
-    while (!to.empty()) {
-        Buffer piece = from.piece();
-        auto count = std::min(piece.size(), to.size());
-        std::memcpy(to.data(), piece.data(), count);
-        to = to.subspan(count);
-        from.advance(count);
-    }
-}
-
-/// Puts `from` into the list.
-inline void copy_in(ConstBuffer from, block::ScatterCursor to) {
-    while (!from.empty()) {
-        Buffer piece = to.piece();
-        auto count = std::min(piece.size(), from.size());
-        std::memcpy(piece.data(), from.data(), count);
-        from = from.subspan(count);
-        to.advance(count);
-    }
 }
 
 }  // namespace weft::linux
