@@ -5,6 +5,13 @@
 // A request is an object its maker owns and keeps alive until completed() is called. The device
 // never allocates per request and never copies the scatter list. completed() may be called from
 // inside submit(), so a maker must be ready for the answer before it asks.
+//
+// Every device refuses alike (block/admission.hpp is how), whatever else is wrong with it:
+//     access_denied   a change, on a device that is read_only
+//     out_of_range    beyond the end, or a read or write longer than maximum_transfer
+//     malformed       offset or length not a multiple of minimum_block
+//     unsupported     trim, write_zeroes or status where the traits say it cannot
+// A flush has no range: its offset and length mean nothing and are never refused.
 #pragma once
 
 #include <algorithm>

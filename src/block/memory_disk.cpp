@@ -7,6 +7,8 @@
 
 #include "base/bytes.hpp"
 #include "base/check.hpp"
+#include "block/admission.hpp"
+#include "block/scatter.hpp"
 
 namespace weft::block {
 namespace {
@@ -42,8 +44,8 @@ void MemoryDisk::submit(BlockRequest& request) {
 }
 
 Result<void> MemoryDisk::perform(BlockRequest& request) {
-    if (!within(request.offset, request.length, octets_.size()))
-        return Error{.code = Code::out_of_range};
+    if (auto refused = refusal_of(request, traits())) return *refused;
+    WEFT_CHECK(memory_fits(request));
     switch (request.operation) {
         case BlockOperation::read:
         case BlockOperation::write:
@@ -71,17 +73,11 @@ Result<void> MemoryDisk::move(BlockRequest& request) {
         if (lent) clear_blocks(request.offset, request.offset + request.length, false);
         return Error{.code = Code::exhausted};
     }
-    for (Buffer there : request.memory) {
-        WEFT_CHECK(there.size() <= here.size());
-        if (there.data() != here.data() && !there.empty()) {
-            if (writing)
-                std::memcpy(here.data(), there.data(), there.size());
-            else
-                std::memcpy(there.data(), here.data(), there.size());
-        }
-        here = here.subspan(there.size());
-    }
-    WEFT_CHECK(here.empty());
+    ScatterCursor there(request.memory, 0, request.length);
+    if (writing)
+        copy_out(there, here);
+    else
+        copy_in(here, there);
     return {};
 }
 

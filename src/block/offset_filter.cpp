@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/bytes.hpp"
+#include "block/admission.hpp"
 
 namespace weft::block {
 
@@ -23,8 +24,8 @@ BlockTraits OffsetFilter::traits() const {
 }
 
 Result<void> OffsetFilter::admit(const BlockRequest& request) {
-    if (within(request.offset, request.length, traits().size)) return {};
-    return Error{.code = Code::out_of_range};
+    if (auto refused = refusal_of(request, traits())) return *refused;
+    return {};
 }
 
 Buffer OffsetFilter::lend(BlockOperation operation, std::uint64_t offset, std::uint64_t length) {

@@ -1,24 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "linux/file_disk.hpp"
 
-#include "base/bytes.hpp"
 #include "base/check.hpp"
+#include "block/admission.hpp"
 
 namespace weft::linux {
-namespace {
-
-bool changes(BlockOperation operation) {
-    return operation == BlockOperation::write || operation == BlockOperation::trim ||
-           operation == BlockOperation::write_zeroes;
-}
-
-bool memory_fits(const BlockRequest& request) {
-    std::uint64_t total = 0;
-    for (auto piece : request.memory) total += piece.size();
-    return total == request.length;
-}
-
-}  // namespace
 
 Result<std::unique_ptr<BlockDevice>> FileDisk::open(FileIo& io, const DiskOptions& options) {
     WEFT_TRY(auto file, open_file(options));
@@ -35,27 +21,11 @@ FileDisk::~FileDisk() {
     WEFT_CHECK(idle_.size() == operations_.size() && waiting_.empty());
 }
 
-Result<void> FileDisk::check(const BlockRequest& request) const {
-    auto& traits = file_.facts.traits;
-    if (request.operation == BlockOperation::flush) return {};
-    if (!within(request.offset, request.length, traits.size))
-        return Error{.code = Code::out_of_range};
-    if ((request.offset | request.length) % traits.minimum_block != 0)
-        return Error{.code = Code::malformed};
-    if (traits.read_only && changes(request.operation)) return Error{.code = Code::access_denied};
-    if (request.operation == BlockOperation::trim && !traits.can_trim)
-        return Error{.code = Code::unsupported};
-    if (request.operation == BlockOperation::status && !traits.can_report_status)
-        return Error{.code = Code::unsupported};
-    return {};
-}
-
 void FileDisk::submit(BlockRequest& request) {
     request.extent_count = 0;
-    if (auto checked = check(request); !checked) return request.completed(checked);
-    bool moves =
-        request.operation == BlockOperation::read || request.operation == BlockOperation::write;
-    WEFT_CHECK(!moves || memory_fits(request));
+    if (auto refused = block::refusal_of(request, file_.facts.traits))
+        return request.completed(*refused);
+    WEFT_CHECK(block::memory_fits(request));
     bool nothing_to_do =
         request.operation == BlockOperation::prefetch
             ? file_.facts.direct || request.length == 0  // past the cache, there is none to warm

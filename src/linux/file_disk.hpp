@@ -8,9 +8,9 @@
 #include <deque>
 #include <vector>
 
+#include "base/intrusive_queue.hpp"
 #include "linux/disk_operation.hpp"
 #include "linux/file_facts.hpp"
-#include "base/intrusive_queue.hpp"
 
 namespace weft::linux {
 
@@ -32,7 +32,6 @@ public:
     bool can_zero_range = true;  ///< until the file system says no
 
 private:
-    Result<void> check(const BlockRequest& request) const;
     void start_waiting();
 
     FileIo& io_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error_text.hpp"
+#include "block/admission.hpp"
 
 namespace weft::nbd {
 
@@ -153,27 +154,21 @@ void Transmission::refuse(Slot& slot, ErrorNumber error) {
 }
 
 std::optional<ErrorNumber> Transmission::refusal(const RequestHeader& header) const {
-    auto traits = export_.device->traits();
-    if (!operation_of(header.command)) return ErrorNumber::invalid;
+    auto operation = operation_of(header.command);
+    if (!operation) return ErrorNumber::invalid;
     if (header.flags & ~flags_allowed(header.command, dialect_.structured_replies))
         return ErrorNumber::invalid;
-    if (changes_data(header.command) && (export_.read_only || traits.read_only))
-        return ErrorNumber::not_permitted;
-    if (header.command == Command::flush) return std::nullopt;
+    auto traits = export_.device->traits();
+    traits.read_only |= export_.read_only;
+    traits.maximum_transfer = block_sizes(traits).maximum;
+    traits.can_report_status = dialect_.allocation_status;
+    if (operation == BlockOperation::status && header.length == 0) return ErrorNumber::invalid;
+    auto refused = block::refusal_of(*operation, header.offset, header.length, traits);
+    if (!refused) return std::nullopt;
+    if (refused->code == Code::access_denied) return ErrorNumber::not_permitted;
     bool fills_space = header.command == Command::write || header.command == Command::write_zeroes;
-    if (!within(header.offset, header.length, traits.size))
-        return fills_space ? ErrorNumber::no_space : ErrorNumber::invalid;
-    if (header.offset % traits.minimum_block != 0 || header.length % traits.minimum_block != 0)
-        return ErrorNumber::invalid;
-    bool moves_data = header.command == Command::read || header.command == Command::write;
-    if (moves_data && header.length > block_sizes(traits).maximum) return ErrorNumber::invalid;
-    if (header.command == Command::trim && !traits.can_trim) return ErrorNumber::invalid;
-    if (header.command == Command::write_zeroes && !traits.can_write_zeroes)
-        return ErrorNumber::invalid;
-    if (header.command == Command::block_status &&
-        (!dialect_.allocation_status || header.length == 0))
-        return ErrorNumber::invalid;
-    return std::nullopt;
+    bool beyond_the_end = !within(header.offset, header.length, traits.size);
+    return fills_space && beyond_the_end ? ErrorNumber::no_space : ErrorNumber::invalid;
 }
 
 void Transmission::describe_request(Slot& slot) const {

@@ -74,7 +74,6 @@ private:
     void serve_waiting();
 
     Result<void> execute(const Service& service);
-    Result<void> check(const BlockRequest& request, const Device& device) const;
     Result<void> read(const BlockRequest& request);
     Result<void> write(const BlockRequest& request);
     Result<void> write_zeroes(const BlockRequest& request);

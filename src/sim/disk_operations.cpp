@@ -2,9 +2,10 @@
 // What a request does to the bytes of a simulated disk, at the moment it completes.
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
-#include "base/bytes.hpp"
+#include "base/check.hpp"
+#include "block/admission.hpp"
+#include "block/scatter.hpp"
 #include "sim/disk.hpp"
 #include "sim/disk_device.hpp"
 
@@ -13,23 +14,10 @@ namespace {
 
 constexpr Error device_error{.code = Code::io_failed, .detail = EIO};
 
-bool changes_data(BlockOperation operation) {
-    return operation == BlockOperation::write || operation == BlockOperation::trim ||
-           operation == BlockOperation::write_zeroes;
-}
-
 std::vector<std::byte> gather(const BlockRequest& request) {
-    std::vector<std::byte> bytes;
-    bytes.reserve(request.length);
-    for (Buffer piece : request.memory) bytes.insert(bytes.end(), piece.begin(), piece.end());
+    std::vector<std::byte> bytes(request.length);
+    block::copy_out({request.memory, 0, request.length}, bytes);
     return bytes;
-}
-
-void scatter(ConstBuffer bytes, const BlockRequest& request) {
-    for (Buffer piece : request.memory) {
-        std::memcpy(piece.data(), bytes.data(), piece.size());
-        bytes = bytes.subspan(piece.size());
-    }
 }
 
 Medium::Reach reach_of(const BlockRequest& request) {
@@ -38,25 +26,10 @@ Medium::Reach reach_of(const BlockRequest& request) {
 
 }  // namespace
 
-Result<void> Disk::check(const BlockRequest& request, const Device& device) const {
-    if (request.operation == BlockOperation::flush) return {};
-    if (request.offset % sector_bytes != 0 || request.length % sector_bytes != 0)
-        return Error{.code = Code::malformed, .detail = EINVAL};
-    if (!within(request.offset, request.length, spec_.size))
-        return Error{.code = Code::out_of_range};
-    if (changes_data(request.operation) && device.access == Access::read_only)
-        return Error{.code = Code::access_denied, .detail = EROFS};
-    if (request.operation == BlockOperation::read || request.operation == BlockOperation::write) {
-        std::uint64_t room = 0;
-        for (Buffer piece : request.memory) room += piece.size();
-        WEFT_CHECK(room == request.length);
-    }
-    return {};
-}
-
 Result<void> Disk::execute(const Service& service) {
     BlockRequest& request = *service.request;
-    if (auto legal = check(request, *service.device); !legal) return legal;
+    if (auto refused = block::refusal_of(request, service.device->traits())) return *refused;
+    WEFT_CHECK(block::memory_fits(request));
     if (life_ == Life::fails || is_bad(request)) {
         clockwork_.note("disk fails a request", number_);
         return device_error;
@@ -84,7 +57,7 @@ Result<void> Disk::execute(const Service& service) {
 
 bool Disk::is_bad(const BlockRequest& request) const {
     if (request.operation == BlockOperation::flush) return false;
-    BadFor wanted = changes_data(request.operation) ? BadFor::writes : BadFor::reads;
+    BadFor wanted = block::changes_data(request.operation) ? BadFor::writes : BadFor::reads;
     return std::any_of(bad_ranges_.begin(), bad_ranges_.end(), [&](const BadRange& range) {
         return (range.bad_for == wanted || range.bad_for == BadFor::all) &&
                request.offset < range.offset + range.length &&
@@ -106,7 +79,7 @@ Result<void> Disk::read(const BlockRequest& request) {
     }
     std::vector<std::byte> bytes(request.length);
     medium_.read(request.offset, bytes);
-    scatter(bytes, request);
+    block::copy_in(bytes, {request.memory, 0, request.length});
     clockwork_.note("disk read", number_, bytes);
     return {};
 }
@@ -168,7 +141,7 @@ Result<void> Disk::report_status(BlockRequest& request) {
 /// What a request in flight may have done when the power went: as if it had just been cached.
 void Disk::leave_in_cache(const Service& service) {
     const BlockRequest& request = *service.request;
-    if (!check(request, *service.device)) return;
+    if (block::refusal_of(request, service.device->traits())) return;
     if (request.operation == BlockOperation::write)
         medium_.write(request.offset, gather(request), Medium::Reach::cache);
     if (request.operation == BlockOperation::write_zeroes)
