@@ -4,7 +4,9 @@
 //
 // A request is an object its maker owns and keeps alive until completed() is called. The device
 // never allocates per request and never copies the scatter list. completed() may be called from
-// inside submit(), so a maker must be ready for the answer before it asks.
+// inside submit(), so a maker must be ready for the answer before it asks. A device may be
+// destroyed from inside the completed() of its last request: a device completes last, and touches
+// nothing of its own afterwards.
 //
 // Every device refuses alike (block/admission.hpp is how), whatever else is wrong with it:
 //     access_denied   a change, on a device that is read_only
@@ -57,6 +59,10 @@ struct BlockTraits {
     bool can_trim = false;
     bool can_write_zeroes = false;  ///< faster than writing zeroes; else do that
     bool can_report_status = false;
+    /// False: the device cannot say what has reached stable storage. A flush then succeeds, since
+    /// there is nothing that could be asked, and so does what was to be durable.
+    bool can_flush = true;
+    bool can_write_durably = true;
 };
 
 class BlockRequest {

@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <deque>
 #include <random>
 
 #include "linux/disk_operation.hpp"
@@ -304,6 +305,31 @@ TEST_P(FileDiskTest, ReportsAWriteTheLimitsForbid) {
     ::signal(SIGXFSZ, SIG_DFL);
     ASSERT_FALSE(outcome);
     EXPECT_EQ(outcome.error(), (Error{.code = Code::io_failed, .detail = EFBIG}));
+}
+
+TEST_P(FileDiskTest, MayBeDestroyedByWhoHearsTheLastCompletion) {
+    auto path = make_file(1 << 20);
+    for (std::size_t count : {std::size_t{1}, limits::operations_per_disk + 3}) {
+        auto disk = open({.path = path});
+        std::deque<TestRequest> requests;
+        auto left = count;
+        for (std::size_t i = 0; i < count; ++i) {
+            auto operation = i % 3 == 2 ? BlockOperation::flush : BlockOperation::write;
+            requests.emplace_back(operation, i * 4096, 4096).then = [&] {
+                if (--left == 0) disk.reset();
+            };
+        }
+        for (auto& request : requests) disk->submit(request);
+        world->run_until([&] { return left == 0; });
+        EXPECT_EQ(disk, nullptr);
+        for (auto& request : requests) EXPECT_TRUE(request.succeeded());
+    }
+    auto disk = open({.path = path});
+    TestRequest beyond(BlockOperation::read, 1 << 20, 1);
+    beyond.then = [&] { disk.reset(); };
+    disk->submit(beyond);
+    EXPECT_EQ(beyond.failure(), Code::out_of_range);
+    EXPECT_EQ(disk, nullptr);
 }
 
 WEFT_WITH_BOTH_ENGINES(FileDiskTest);

@@ -1,25 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+// How requests travel to the server and back. What it replies is read in client_replies.cpp.
 #include "nbd/client.hpp"
 
 #include <algorithm>
-#include <cstring>
+
+#include "block/admission.hpp"
 
 namespace weft::nbd {
 
 using namespace wire::nbd;
 
 namespace {
-
-constexpr std::uint64_t index_bits = 32;
-
-/// The protocol's bound on a status chunk: 2^20 extents.
-constexpr std::uint32_t status_chunk_max =
-    wire_size<MetaContextId>() + (1u << 20) * wire_size<StatusDescriptor>();
-
-bool changes_data(BlockOperation operation) {
-    return operation == BlockOperation::write || operation == BlockOperation::trim ||
-           operation == BlockOperation::write_zeroes;
-}
 
 Command command_of(BlockOperation operation) {
     switch (operation) {
@@ -41,69 +32,23 @@ Command command_of(BlockOperation operation) {
     WEFT_CHECK(false);
 }
 
-Code code_of(ErrorNumber error) {
-    switch (error) {
-        case ErrorNumber::not_permitted:
-            return Code::access_denied;
-        case ErrorNumber::no_memory:
-        case ErrorNumber::no_space:
-            return Code::exhausted;
-        case ErrorNumber::invalid:
-        case ErrorNumber::overflow:
-            return Code::out_of_range;
-        case ErrorNumber::not_supported:
-            return Code::unsupported;
-        case ErrorNumber::shutdown:
-            return Code::disconnected;
-        default:
-            return Code::io_failed;
-    }
-}
-
-Error error_of(ErrorNumber error) {
-    return {.code = code_of(error), .detail = static_cast<std::uint16_t>(error)};
-}
-
 /// Why the server could not carry this request out, known without asking it.
-std::optional<Error> refusal_of(const BlockRequest& request, const Agreement& agreed) {
-    bool moves_data =
-        request.operation == BlockOperation::read || request.operation == BlockOperation::write;
-    if (!within(request.offset, request.length, agreed.size))
+std::optional<Error> refusal_of(const BlockRequest& request, const BlockTraits& traits,
+                                const TransmissionFlags& flags) {
+    if (auto refused = block::refusal_of(request, traits)) return refused;
+    if (request.length > ~std::uint32_t{0} && request.operation != BlockOperation::flush)
         return Error{.code = Code::out_of_range};
-    if (request.length > (moves_data ? agreed.blocks.maximum : ~0u))
-        return Error{.code = Code::out_of_range};
-    const auto& flags = agreed.flags;
-    if (request.durable && changes_data(request.operation) && !flags.can_write_durably)
-        return Error{.code = Code::unsupported};
-    switch (request.operation) {
-        case BlockOperation::read:
-            return std::nullopt;
-        case BlockOperation::write:
-            if (flags.read_only) return Error{.code = Code::access_denied};
-            return std::nullopt;
-        case BlockOperation::flush:
-            if (flags.can_flush) return std::nullopt;
-            break;
-        case BlockOperation::trim:
-            if (flags.can_trim) return std::nullopt;
-            break;
-        case BlockOperation::write_zeroes:
-            if (flags.can_write_zeroes && (!request.fast_only || flags.can_zero_fast))
-                return std::nullopt;
-            break;
-        case BlockOperation::prefetch:
-            if (flags.can_cache) return std::nullopt;
-            break;
-        case BlockOperation::status:
-            if (agreed.allocation_context) return std::nullopt;
-            break;
-    }
-    return Error{.code = Code::unsupported};
+    bool zeroes = request.operation == BlockOperation::write_zeroes;
+    bool beyond_it = (request.operation == BlockOperation::prefetch && !flags.can_cache) ||
+                     (zeroes && request.fast_only && !flags.can_zero_fast);
+    if (beyond_it) return Error{.code = Code::unsupported};
+    return std::nullopt;
 }
 
-RequestHeader header_of(const BlockRequest& request, std::uint64_t cookie) {
-    unsigned flags = 0;
-    if (request.durable && changes_data(request.operation)) flags |= flag_durable;
+RequestHeader header_of(const BlockRequest& request, std::uint64_t cookie, bool durable) {
+    if (request.operation == BlockOperation::flush)
+        return {.command = Command::flush, .cookie = cookie};
+    unsigned flags = durable ? flag_durable : 0;
     if (request.operation == BlockOperation::write_zeroes) {
         if (request.keep_space) flags |= flag_no_hole;
         if (request.fast_only) flags |= flag_fast_zero;
@@ -118,7 +63,8 @@ Client::Client(std::string export_name, Holder holder)
     : holder_(std::move(holder)),
       handshake_(std::move(export_name)),
       flights_(requests_in_flight_max),
-      to_send_(requests_in_flight_max) {
+      to_send_(requests_in_flight_max),
+      done_(requests_in_flight_max) {
     for (std::uint32_t i = 0; i < flights_.size(); ++i) free_.push_back(i);
 }
 
@@ -136,7 +82,9 @@ BlockTraits Client::traits() const {
             .rotational = agreed.flags.rotational,
             .can_trim = agreed.flags.can_trim,
             .can_write_zeroes = agreed.flags.can_write_zeroes,
-            .can_report_status = agreed.allocation_context.has_value()};
+            .can_report_status = agreed.allocation_context.has_value(),
+            .can_flush = agreed.flags.can_flush,
+            .can_write_durably = agreed.flags.can_write_durably || agreed.flags.can_flush};
 }
 
 void Client::submit(BlockRequest& request) {
@@ -144,6 +92,7 @@ void Client::submit(BlockRequest& request) {
         return request.completed(Error{.code = Code::disconnected});
     waiting_.push_back(request);
     launch_waiting();
+    tell();
 }
 
 void Client::disconnect() {
@@ -151,18 +100,13 @@ void Client::disconnect() {
     if (stage_ == Stage::handshake) give_up({.code = Code::disconnected});
     launch_waiting();
     holder_.wake();
+    tell();
 }
 
 void Client::launch_waiting() {
     if (stage_ != Stage::running && stage_ != Stage::leaving) return;
     bool had_nothing_to_send = to_send_.empty();
-    while (!waiting_.empty() && !free_.empty()) {
-        BlockRequest& request = waiting_.pop_front();
-        if (auto refused = refusal_of(request, agreement()))
-            request.completed(*refused);
-        else
-            launch(request);
-    }
+    while (!waiting_.empty() && !free_.empty()) launch(waiting_.pop_front());
     if (stage_ == Stage::leaving && idle() && waiting_.empty() && !goodbye_queued_) {
         goodbye_queued_ = true;
         outbox_.add(RequestHeader{.command = Command::disconnect});
@@ -172,17 +116,32 @@ void Client::launch_waiting() {
 }
 
 void Client::launch(BlockRequest& request) {
-    if (idle()) ++signs_of_life_;  // the server's silence until now meant nothing
-    auto index = free_.back();
+    bool owed_nothing = !owed_an_answer();
+    Flight& flight = flights_[free_.back()];
     free_.pop_back();
-    Flight& flight = flights_[index];
-    auto generation = flight.generation + 1;
-    flight = Flight{};
-    flight.request = &request;
-    flight.generation = generation;
+    flight = Flight{.request = &request, .generation = flight.generation};
+    const auto& flags = agreement().flags;
+    if (auto refused = refusal_of(request, traits(), flags)) {
+        flight.outcome = *refused;
+        return finish(flight);
+    }
+    // A server that offers no flush keeps nothing back, as far as anyone can tell.
+    if (request.operation == BlockOperation::flush && !flags.can_flush) return finish(flight);
+    if (owed_nothing) ++signs_of_life_;  // the server's silence until now meant nothing
+    bool durable = request.durable && block::changes_data(request.operation);
+    flight.flush_follows = durable && !flags.can_write_durably && flags.can_flush;
     flight.header_only = request.operation != BlockOperation::write;
-    encode(header_of(request, std::uint64_t{generation} << index_bits | index), flight.header);
-    to_send_.push_back(index);
+    dispatch(flight, header_of(request, next_cookie(flight), durable && flags.can_write_durably));
+}
+
+std::uint64_t Client::next_cookie(Flight& flight) const {
+    return std::uint64_t{++flight.generation} << cookie_index_bits | index_of(flight);
+}
+
+void Client::dispatch(Flight& flight, const RequestHeader& header) {
+    flight.sent = flight.answered = false;
+    encode(header, flight.header);
+    to_send_.push_back(index_of(flight));
 }
 
 std::size_t Client::pending(std::span<ConstBuffer> pieces) {
@@ -217,9 +176,10 @@ void Client::sent(std::size_t count) {
         front_sent_ -= total;
         to_send_.pop_front();
         flight.sent = true;
-        if (flight.answered) retire(flight);
+        if (flight.answered) land(flight);
     }
     WEFT_CHECK(front_sent_ == 0);
+    tell();
 }
 
 Buffer Client::want() {
@@ -230,9 +190,12 @@ Buffer Client::want() {
 void Client::filled(std::size_t count) {
     ++signs_of_life_;
     auto outcome = receiver_.filled(count);
-    if (!outcome) return drop(outcome.error());
-    if (!*outcome) return;
-    if (auto taken = take(**outcome); !taken) drop(taken.error());
+    if (!outcome) {
+        drop(outcome.error());
+    } else if (*outcome) {
+        if (auto taken = take(**outcome); !taken) drop(taken.error());
+    }
+    tell();
 }
 
 void Client::drop(Error why) {
@@ -246,20 +209,17 @@ void Client::give_up(Error why) {
 }
 
 void Client::fail(Error why) {
+    if (!fault_) fault_ = why;
     stage_ = Stage::failed;
     receiving_ = nullptr;
     to_send_.clear();
     front_sent_ = 0;
     for (auto& flight : flights_) {
-        if (flight.request == nullptr) continue;
+        if (flight.request == nullptr || flight.finished) continue;
         flight.outcome = why;
-        retire(flight);
+        finish(flight);
     }
-    while (!waiting_.empty()) {
-        BlockRequest& request = waiting_.pop_front();
-        request.completed(why);
-    }
-    if (!std::exchange(opened_told_, true)) holder_.opened(why);
+    if (open_ == Open::not_yet) open_ = Open::to_tell;
 }
 
 bool Client::finished() const {
@@ -275,13 +235,15 @@ void Client::tick(Instant now) {
     if (stage_ == Stage::failed || !owed_an_answer() || now < next_check_) return;
     if (std::exchange(signs_at_check_, signs_of_life_) == signs_of_life_) {
         drop({.code = Code::timed_out});
-        return holder_.wake();
+        holder_.wake();
+        return tell();
     }
     next_check_ = now + server_patience;
 }
 
 void Client::closed(std::optional<Error> why) {
     fail(why.value_or(Error{.code = Code::disconnected}));
+    tell();
 }
 
 Result<void> Client::take(const ClientReceiver::Event& event) {
@@ -303,163 +265,64 @@ Result<void> Client::advance(Result<ClientHandshake::Next> next) {
     if (*next == ClientHandshake::Next::transmission) {
         receiver_.begin_replies();
         stage_ = Stage::running;
-        opened_told_ = true;
-        holder_.opened({});
+        open_ = Open::to_tell;
         launch_waiting();
     }
     holder_.wake();
     return {};
 }
 
-Result<Client::Flight*> Client::find(std::uint64_t cookie) {
-    auto index = cookie & ((1ull << index_bits) - 1);
-    if (index >= flights_.size()) return Error{.code = Code::malformed};
-    Flight& flight = flights_[index];
-    if (flight.request == nullptr || flight.answered || flight.generation != cookie >> index_bits)
-        return Error{.code = Code::malformed};
-    return &flight;
-}
-
-Result<void> Client::take_simple(const SimpleReply& reply) {
-    WEFT_TRY(receiving_, find(reply.cookie));
-    Flight& flight = *receiving_;
-    chunk_ = {.done = true, .type = ChunkType::none, .cookie = reply.cookie};
-    if (reply.error != ErrorNumber::none) {
-        note_error(reply.error);
-        return chunk_end();
+void Client::land(Flight& flight) {
+    if (std::exchange(flight.flush_follows, false) && flight.outcome) {
+        flight.header_only = true;
+        bool had_nothing_to_send = to_send_.empty();
+        dispatch(flight, {.command = Command::flush, .cookie = next_cookie(flight)});
+        if (had_nothing_to_send) holder_.wake();
+        return;
     }
-    if (flight.request->operation == BlockOperation::status) return Error{.code = Code::malformed};
-    if (flight.request->operation != BlockOperation::read || flight.request->length == 0)
-        return chunk_end();
-    if (agreement().structured_replies) return Error{.code = Code::malformed};
-    flight.read_bytes = flight.request->length;
-    receiver_.expect_payload({flight.request->memory, 0, flight.request->length});
-    return {};
+    finish(flight);
 }
 
-Result<void> Client::take_chunk(const ChunkHeader& chunk) {
-    if (!agreement().structured_replies) return Error{.code = Code::malformed};
-    WEFT_TRY(receiving_, find(chunk.cookie));
-    chunk_ = chunk;
-    if (chunk.type == ChunkType::none) {
-        if (chunk.length != 0 || !chunk.done) return Error{.code = Code::malformed};
-        return chunk_end();
+void Client::finish(Flight& flight) {
+    flight.finished = true;
+    done_.push_back(index_of(flight));
+}
+
+bool Client::has_news() const {
+    return open_ == Open::to_tell || !done_.empty() ||
+           (stage_ == Stage::failed && !waiting_.empty());
+}
+
+Client::News Client::take_news() {
+    if (open_ == Open::to_tell) {
+        open_ = Open::told;
+        return {nullptr, fault_ ? Result<void>(*fault_) : Result<void>()};
     }
-    if (chunk.type == ChunkType::offset_data) {
-        if (chunk.length <= wire_size<DataOffset>()) return Error{.code = Code::malformed};
-        receiver_.expect_body(wire_size<DataOffset>());
-        return {};
+    if (done_.empty()) return {&waiting_.pop_front(), *fault_};
+    Flight& flight = flights_[done_.front()];
+    free_.push_back(done_.front());
+    done_.pop_front();
+    News news{std::exchange(flight.request, nullptr), flight.outcome};
+    launch_waiting();  // into the place that came free
+    return news;
+}
+
+/// After the last piece of news nothing of the client is touched. Calls from inside an earlier one
+/// leave theirs to the loop that runs already.
+void Client::tell() {
+    while (!telling_ && has_news()) {
+        auto news = take_news();
+        bool last = !has_news();
+        telling_ = !last;
+        if (news.request != nullptr) {
+            news.request->completed(news.outcome);
+        } else {
+            auto opened = std::move(holder_.opened);  // it must outlive a client it destroys
+            opened(news.outcome);
+        }
+        if (last) return;
+        telling_ = false;
     }
-    bool is_status = chunk.type == ChunkType::block_status;
-    if (chunk.length == 0 ||
-        chunk.length > (is_status ? status_chunk_max : ClientReceiver::body_max))
-        return Error{.code = Code::malformed};
-    receiver_.expect_body(chunk.length);
-    return {};
-}
-
-Result<void> Client::take_body(ConstBuffer body) {
-    switch (chunk_.type) {
-        case ChunkType::offset_data:
-            return take_data_offset(body);
-        case ChunkType::offset_hole:
-            return take_hole(body);
-        case ChunkType::block_status:
-            return take_status(body);
-        default:
-            break;
-    }
-    if (!is_error(chunk_.type)) return Error{.code = Code::unsupported};
-    return take_error(body);
-}
-
-Result<void> Client::take_error(ConstBuffer body) {
-    WEFT_TRY(auto error, decode<ChunkError>(body));
-    if (error.error == ErrorNumber::none ||
-        error.message_length > body.size() - wire_size<ChunkError>())
-        return Error{.code = Code::malformed};
-    note_error(error.error);
-    return chunk_end();
-}
-
-void Client::note_error(ErrorNumber error) {
-    receiving_->outcome = error_of(error);
-    if (error == ErrorNumber::shutdown && stage_ == Stage::running) stage_ = Stage::leaving;
-}
-
-Result<void> Client::take_data_offset(ConstBuffer body) {
-    WEFT_TRY(auto data, decode<DataOffset>(body));
-    const BlockRequest& request = *receiving_->request;
-    std::uint64_t length = chunk_.length - wire_size<DataOffset>();
-    // The server chooses where in the answer this belongs; it must be inside what was asked for.
-    if (request.operation != BlockOperation::read || data.offset < request.offset ||
-        !within(data.offset - request.offset, length, request.length))
-        return Error{.code = Code::malformed};
-    receiving_->read_bytes += length;
-    receiver_.expect_payload({request.memory, data.offset - request.offset, length});
-    return {};
-}
-
-Result<void> Client::take_hole(ConstBuffer body) {
-    WEFT_TRY(auto hole, decode<HoleRange>(body));
-    const BlockRequest& request = *receiving_->request;
-    if (body.size() != wire_size<HoleRange>() || hole.length == 0 ||
-        request.operation != BlockOperation::read || hole.offset < request.offset ||
-        !within(hole.offset - request.offset, hole.length, request.length))
-        return Error{.code = Code::malformed};
-    receiving_->read_bytes += hole.length;
-    block::ScatterCursor place(request.memory, hole.offset - request.offset, hole.length);
-    while (place.left() > 0) {
-        auto piece = place.piece();
-        std::memset(piece.data(), 0, piece.size());
-        place.advance(piece.size());
-    }
-    return chunk_end();
-}
-
-Result<void> Client::take_status(ConstBuffer body) {
-    BlockRequest& request = *receiving_->request;
-    WEFT_TRY(auto context, decode<MetaContextId>(body));
-    body = body.subspan(wire_size<MetaContextId>());
-    if (request.operation != BlockOperation::status ||
-        context.id != agreement().allocation_context || body.empty() ||
-        body.size() % wire_size<StatusDescriptor>() != 0 ||
-        std::exchange(receiving_->status_told, true))
-        return Error{.code = Code::malformed};
-    std::uint64_t covered = 0;
-    request.extent_count = 0;
-    while (!body.empty() && request.extent_count < request.extents.size() &&
-           covered < request.length) {
-        WEFT_TRY(auto extent, decode<StatusDescriptor>(body));
-        body = body.subspan(wire_size<StatusDescriptor>());
-        if (extent.length == 0) return Error{.code = Code::malformed};
-        // The last one may reach beyond what was asked; ours never do.
-        auto length = std::min<std::uint64_t>(extent.length, request.length - covered);
-        request.extents[request.extent_count++] = {length, extent.hole, extent.zero};
-        covered += length;
-    }
-    return chunk_end();
-}
-
-Result<void> Client::chunk_end() {
-    Flight& flight = *std::exchange(receiving_, nullptr);
-    if (!chunk_.done) return {};
-    const BlockRequest& request = *flight.request;
-    bool all_read =
-        request.operation != BlockOperation::read || flight.read_bytes == request.length;
-    bool all_told = request.operation != BlockOperation::status || flight.status_told;
-    if (flight.outcome && !(all_read && all_told)) return Error{.code = Code::malformed};
-    flight.answered = true;
-    if (flight.sent) retire(flight);
-    return {};
-}
-
-void Client::retire(Flight& flight) {
-    auto& request = *std::exchange(flight.request, nullptr);
-    auto outcome = flight.outcome;  // the flight may carry another request before completed() ends
-    free_.push_back(static_cast<std::uint32_t>(&flight - flights_.data()));
-    request.completed(outcome);
-    launch_waiting();
 }
 
 }  // namespace weft::nbd

@@ -5,6 +5,9 @@
 // Waiting costs no memory: they chain through the requests themselves. When the stream is lost,
 // every request completes with Code::disconnected; when the server falls silent, with
 // Code::timed_out.
+//
+// Makers and the holder are told last, when all else of a call is done: any of them may submit
+// more, and whoever hears the last may destroy the client.
 #pragma once
 
 #include <functional>
@@ -20,8 +23,9 @@ namespace weft::nbd {
 class Client final : public BlockDevice, public StreamEngine {
 public:
     struct Holder {
-        std::function<void()> wake;                ///< tell the stream to ask again
-        std::function<void(Result<void>)> opened;  ///< once: the handshake is done, or failed
+        std::function<void()> wake;  ///< tell the stream to ask again
+        /// Once: the handshake is done, or failed. Requests submitted before hear later than this.
+        std::function<void(Result<void>)> opened;
     };
 
     Client(std::string export_name, Holder holder);
@@ -47,7 +51,9 @@ public:
 
 private:
     enum class Stage : std::uint8_t { handshake, running, leaving, failed };
+    enum class Open : std::uint8_t { not_yet, to_tell, told };
 
+    static constexpr unsigned cookie_index_bits = 32;
     /// A request under way. Its index is the low half of the cookie, `generation` the high half.
     struct Flight {
         BlockRequest* request = nullptr;
@@ -56,8 +62,15 @@ private:
         bool header_only = true;  ///< no payload goes with it
         bool sent = false;
         bool answered = false;
+        bool flush_follows = false;    ///< a durable change on a server that knows only flush
+        bool finished = false;         ///< in done_: its maker is about to hear
         std::uint64_t read_bytes = 0;  ///< of a read in chunks: what has been placed
         bool status_told = false;
+        Result<void> outcome{};
+    };
+    /// An outcome for the maker of a request; if there is no request, for the holder.
+    struct News {
+        BlockRequest* request;
         Result<void> outcome;
     };
 
@@ -80,10 +93,23 @@ private:
 
     void launch_waiting();
     void launch(BlockRequest& request);
+    void dispatch(Flight& flight, const wire::nbd::RequestHeader& header);
+    std::uint64_t next_cookie(Flight& flight) const;
     Result<Flight*> find(std::uint64_t cookie);
-    void retire(Flight& flight);
+    /// It has been sent and answered.
+    void land(Flight& flight);
+    void finish(Flight& flight);
+    bool has_news() const;
+    News take_news();
+    /// The last thing every call from outside does.
+    void tell();
+    std::uint32_t index_of(const Flight& flight) const {
+        return static_cast<std::uint32_t>(&flight - flights_.data());
+    }
     bool idle() const { return free_.size() == flights_.size(); }
-    bool owed_an_answer() const { return stage_ == Stage::handshake || !idle(); }
+    bool owed_an_answer() const {
+        return stage_ == Stage::handshake || free_.size() + done_.size() < flights_.size();
+    }
 
     Holder holder_;
     Stage stage_ = Stage::handshake;
@@ -94,11 +120,14 @@ private:
     std::uint64_t signs_at_check_ = 0;
     Instant next_check_;  ///< in the past at first: the first tick tells us the time
     bool goodbye_queued_ = false;
-    bool opened_told_ = false;
+    Open open_ = Open::not_yet;
+    bool telling_ = false;
+    std::optional<Error> fault_;  ///< why it failed
 
     std::vector<Flight> flights_;
     std::vector<std::uint32_t> free_;
     Ring<std::uint32_t> to_send_;
+    Ring<std::uint32_t> done_;  ///< flights whose makers have yet to hear
     std::size_t front_sent_ = 0;
     block::RequestQueue waiting_;
 

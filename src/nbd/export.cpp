@@ -11,8 +11,8 @@ wire::nbd::TransmissionFlags Export::flags(bool structured_replies) const {
     auto traits = device->traits();
     bool writable = !read_only && !traits.read_only;
     return {.read_only = !writable,
-            .can_flush = true,
-            .can_write_durably = true,
+            .can_flush = traits.can_flush,
+            .can_write_durably = traits.can_write_durably,
             .rotational = traits.rotational,
             .can_trim = writable && traits.can_trim,
             .can_write_zeroes = writable && traits.can_write_zeroes,

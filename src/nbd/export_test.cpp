@@ -7,6 +7,7 @@
 #include "block/memory_disk.hpp"
 #include "nbd/outbox.hpp"
 #include "support/golden.hpp"
+#include "support/held_disk.hpp"
 
 namespace weft::nbd {
 namespace {
@@ -67,6 +68,18 @@ TEST(Outbox, HoldsWhatWasAddedUntilItIsSent) {
     outbox.sent(6);
     EXPECT_TRUE(outbox.empty());
     EXPECT_TRUE(outbox.pending().empty());
+}
+
+TEST_F(ExportsTest, PromiseNoMoreThanTheDeviceDoes) {
+    test::HeldDisk shown(disk);
+    Export offered{"disk", "", &shown, false};
+    EXPECT_TRUE(offered.flags(false).can_flush);
+    EXPECT_TRUE(offered.flags(false).can_write_durably);
+    shown.shown.can_flush = false;
+    EXPECT_FALSE(offered.flags(false).can_flush);
+    EXPECT_TRUE(offered.flags(false).can_write_durably);
+    shown.shown.can_write_durably = false;
+    EXPECT_FALSE(offered.flags(false).can_write_durably);
 }
 
 }  // namespace

@@ -43,8 +43,8 @@ void NbdServer::accepted(std::unique_ptr<Stream> stream) {
                               .wake = [which] { which->stream->wake(); },
                               .gone = [this, which] { gone(which); },
                           });
-    tell({Event::Kind::connected, which->peer, {}, {}});
     which->stream->drive(*which->engine);
+    tell({Event::Kind::connected, which->peer, {}, {}});  // last: who hears may call stop()
 }
 
 void NbdServer::gone(std::list<Connection>::iterator which) {

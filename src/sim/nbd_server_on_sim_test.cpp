@@ -255,5 +255,44 @@ TEST_F(NbdServerTest, MayBeDestroyedBeforeTheWorldForgetsItsConnections) {
     settle();
 }
 
+TEST_F(NbdServerTest, MayBeStoppedByWhoHearsOfAVisitor) {
+    server->on_event([this](const NbdServer::Event& event) {
+        note(event);
+        if (event.kind == NbdServer::Event::Kind::connected) server->stop();
+    });
+    auto& visitor = visit("disk");
+    settle();
+    EXPECT_TRUE(visitor.opened && !visitor.is_in());
+    EXPECT_THAT(events, ElementsAre("connected", "left"));
+    EXPECT_TRUE(server->quiet());
+}
+
+TEST_F(NbdServerTest, LosesAVisitorWhoDropsItsDiskInTheLastCompletion) {
+    auto& visitor = visit("disk");
+    TestRequest write(BlockOperation::write, 0, 512), read(BlockOperation::read, 0, 512);
+    read.then = [&] { visitor.disk.reset(); };
+    write.then = [&] { visitor.disk->device().submit(read); };
+    visitor.disk->device().submit(write);
+    settle();
+    EXPECT_TRUE(read.succeeded());
+    EXPECT_EQ(visitor.disk, nullptr);
+    EXPECT_TRUE(server->quiet());
+}
+
+TEST_F(NbdServerTest, LosesAVisitorWhoDropsItsDiskWhenRefused) {
+    std::unique_ptr<node::NbdDisk> disk_there;
+    std::optional<Result<void>> opened;
+    disk_there =
+        std::move(*node::NbdDisk::connect(world.host("oak"), elm, "nothere", [&](Result<void> how) {
+            opened = how;
+            disk_there.reset();
+        }));
+    settle();
+    ASSERT_TRUE(opened && !*opened);
+    EXPECT_EQ(opened->error().code, Code::not_found);
+    EXPECT_EQ(disk_there, nullptr);
+    EXPECT_TRUE(server->quiet());
+}
+
 }  // namespace
 }  // namespace weft::sim

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <memory>
 
 #include "nbd/client.hpp"
 #include "support/engine_driver.hpp"
@@ -42,9 +43,10 @@ protected:
     }
 
     void connect() {
-        client.emplace("disk", nbd::Client::Holder{
-                                   .wake = [this] { driver->wake(); },
-                                   .opened = [this](Result<void> how) { opened.push_back(how); }});
+        client = std::make_unique<nbd::Client>(
+            "disk",
+            nbd::Client::Holder{.wake = [this] { driver->wake(); },
+                                .opened = [this](Result<void> how) { opened.push_back(how); }});
         driver.emplace(*client);
         driver->run();
     }
@@ -117,7 +119,7 @@ protected:
 
     std::deque<TestRequest> requests;
     std::vector<Result<void>> opened;
-    std::optional<nbd::Client> client;
+    std::unique_ptr<nbd::Client> client;  ///< on the heap, where a sanitizer sees it used too late
     std::optional<EngineDriver> driver;
 };
 
