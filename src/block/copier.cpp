@@ -2,8 +2,9 @@
 #include "block/copier.hpp"
 
 #include <algorithm>
-#include <cstring>
+#include <numeric>
 
+#include "base/bytes.hpp"
 #include "base/check.hpp"
 
 namespace weft::block {
@@ -32,19 +33,23 @@ struct Copier::FinalFlush final : BlockRequest {
 Copier::Copier(BlockDevice& source, BlockDevice& target, Options options)
     : source_(source),
       target_(target),
-      options_(options),
       size_(source.traits().size),
+      block_bytes_(
+          std::lcm<std::uint64_t>(source.traits().minimum_block, target.traits().minimum_block)),
+      piece_bytes_(round_down(std::min({std::max<std::uint64_t>(options.piece_bytes, block_bytes_),
+                                        std::uint64_t{source.traits().maximum_transfer},
+                                        std::uint64_t{target.traits().maximum_transfer},
+                                        std::uint64_t{BufferPool::largest}}),
+                              block_bytes_)),
       pool_({.bytes = ~std::size_t{0},  // what is lent at a time is bounded by our pieces
              .reserve_bytes = 0,
-             .idle_bytes = options.pieces_in_flight * options.piece_bytes}),
+             .idle_bytes = options.pieces_in_flight * piece_bytes_}),
       share_(pool_, [] {}),
       extents_(extents_at_a_time),
       question_(std::make_unique<StatusQuestion>()),
       flush_(std::make_unique<FinalFlush>()),
       pieces_(options.pieces_in_flight) {
     WEFT_CHECK(target.traits().size >= size_);
-    options_.piece_bytes = std::min(
-        {options.piece_bytes, source.traits().maximum_transfer, target.traits().maximum_transfer});
     question_->owner = flush_->owner = this;
     extents_.clear();
     for (auto& piece : pieces_) {
@@ -57,9 +62,11 @@ Copier::~Copier() {
     WEFT_CHECK(free_.size() == pieces_.size() && !asking_ && !flushing_);
 }
 
-void Copier::start(std::function<void(Result<void>)> finished) {
+Result<void> Copier::start(std::function<void(Result<void>)> finished) {
+    if (size_ % block_bytes_ != 0 || piece_bytes_ == 0) return Error{.code = Code::malformed};
     finished_ = std::move(finished);
     go_on();
+    return {};
 }
 
 /// Begins as many pieces as there is room for.
@@ -105,15 +112,15 @@ void Copier::learned(Result<void> outcome) {
 
 void Copier::begin(Piece& piece) {
     free_.pop_back();
-    Extent& extent = extents_[extent_];
-    bool as_zeroes = extent.zero && target_.traits().can_write_zeroes;
+    const Extent& extent = extents_[extent_];
+    auto whole_blocks = round_down(extent.length, block_bytes_);
+    bool as_zeroes = extent.zero && whole_blocks > 0 && target_.traits().can_write_zeroes;
+    // A block that two extents share goes with the first, as data.
     auto length =
-        as_zeroes ? extent.length : std::min<std::uint64_t>(extent.length, options_.piece_bytes);
+        as_zeroes ? whole_blocks : std::min(round_up(extent.length, block_bytes_), piece_bytes_);
     piece.offset = next_;
     piece.length = length;
-    next_ += length;
-    extent.length -= length;
-    if (extent.length == 0) ++extent_;
+    consume(length);
     if (as_zeroes) {
         piece.operation = BlockOperation::write_zeroes;
         piece.memory = {};
@@ -128,6 +135,16 @@ void Copier::begin(Piece& piece) {
     }
     piece.memory = {&piece.place, 1};
     source_.submit(piece);
+}
+
+void Copier::consume(std::uint64_t length) {
+    next_ += length;
+    while (length > 0 && extent_ < extents_.size()) {
+        auto part = std::min(length, extents_[extent_].length);
+        extents_[extent_].length -= part;
+        length -= part;
+        if (extents_[extent_].length == 0) ++extent_;
+    }
 }
 
 void Copier::piece_done(Piece& piece, Result<void> outcome) {

@@ -3,6 +3,8 @@
 //
 // The source is asked where it has data, a stretch at a time; data are read and written piece by
 // piece, and what reads as zero is zeroed on the target without being moved. Ends with a flush.
+//
+// All edges lie on the blocks of both devices. A block of which only a part reads as zero is data.
 #pragma once
 
 #include <functional>
@@ -28,8 +30,12 @@ public:
     ~Copier();
 
     /// `finished` is called once, when nothing is under way any more. After a failure no new piece
-    /// is begun.
-    void start(std::function<void(Result<void>)> finished);
+    /// is begun. Fails with malformed, and nothing is touched or called, if what is to be copied is
+    /// not a number of block_bytes(), or no transfer may be that long.
+    Result<void> start(std::function<void(Result<void>)> finished);
+
+    /// What offsets and lengths must be multiples of to suit both devices.
+    std::uint64_t block_bytes() const { return block_bytes_; }
 
     std::uint64_t bytes_total() const { return size_; }
     std::uint64_t bytes_done() const { return done_; }  ///< holes included
@@ -46,14 +52,16 @@ private:
     bool know_more();
     void learned(Result<void> outcome);
     void begin(Piece& piece);
+    void consume(std::uint64_t length);
     void piece_done(Piece& piece, Result<void> outcome);
     void fail(Error why);
     void finish_if_idle();
 
     BlockDevice& source_;
     BlockDevice& target_;
-    Options options_;
     std::uint64_t size_;
+    std::uint64_t block_bytes_;
+    std::uint64_t piece_bytes_;
     std::uint64_t next_ = 0;  ///< the first byte no piece has taken
     std::uint64_t done_ = 0;
     std::uint64_t moved_ = 0;

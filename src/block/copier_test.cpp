@@ -9,6 +9,7 @@
 #include "block/error_filter.hpp"
 #include "block/heap_memory.hpp"
 #include "block/memory_disk.hpp"
+#include "support/held_disk.hpp"
 
 namespace weft::block {
 namespace {
@@ -31,7 +32,7 @@ void fill(Buffer place, unsigned seed) {
 
 std::optional<Result<void>> copy(Copier& copier) {
     std::optional<Result<void>> outcome;
-    copier.start([&](Result<void> result) { outcome = result; });
+    EXPECT_TRUE(copier.start([&](Result<void> result) { outcome = result; }));
     return outcome;
 }
 
@@ -73,6 +74,45 @@ TEST(Copier, TellsOfAFailedWriteAndOfAFailedFlush) {
         ASSERT_TRUE(outcome && !outcome->has_value());
         EXPECT_EQ(outcome->error().code, Code::io_failed);
     }
+}
+
+/// A disk that takes only whole blocks of that many bytes.
+struct CoarseDisk : Disk {
+    explicit CoarseDisk(std::uint32_t block) : shown(device) {
+        shown.holding = false;
+        shown.shown.minimum_block = block;
+    }
+    test::HeldDisk shown;
+};
+
+TEST(Copier, KeepsToTheBlocksOfBothDevices) {
+    for (auto [source_block, target_block] :
+         {std::pair{1u, 65536u}, {65536u, 1u}, {512u, 16384u}}) {
+        CoarseDisk source(source_block), target(target_block);
+        fill(source.bytes(4096, 4096), 1);  // less than a block, between zeroes
+        fill(source.bytes(1 << 20, 300'000), 2);
+        fill(target.bytes(0, size), 3);
+        Copier copier(source.shown, target.shown, {.pieces_in_flight = 3, .piece_bytes = 100'000});
+        auto outcome = copy(copier);
+        ASSERT_TRUE(outcome && outcome->has_value());
+        EXPECT_EQ(std::memcmp(source.contents().data(), target.contents().data(), size), 0);
+        EXPECT_EQ(copier.bytes_done(), size);
+        EXPECT_LT(copier.bytes_moved(), size / 2) << "holes are still holes";
+    }
+}
+
+TEST(Copier, RefusesWhatIsNotWholeBlocksBeforeItWrites) {
+    CoarseDisk source(1), target(4096);
+    source.shown.shown.size = 1'000'000;
+    fill(source.bytes(0, size), 1);
+    Copier copier(source.shown, target.shown, {});
+    bool called = false;
+    auto begun = copier.start([&](Result<void>) { called = true; });
+    ASSERT_FALSE(begun);
+    EXPECT_EQ(begun.error().code, Code::malformed);
+    EXPECT_EQ(copier.block_bytes(), 4096u);
+    EXPECT_FALSE(called);
+    EXPECT_EQ(target.device.allocated_bytes(), 0u);
 }
 
 }  // namespace

@@ -113,7 +113,9 @@ void copy(const std::string& from, const std::string& to, bool as_json) {
     double elapsed = 0;
     {
         ProgressLine progress(*world, copier);
-        copier.start([&](Result<void> result) { outcome = result; });
+        if (!copier.start([&](Result<void> result) { outcome = result; }))
+            throw Refusal{fmt::format("{} takes only whole blocks of {} bytes, and {} has {} bytes",
+                                      to, copier.block_bytes(), from, size)};
         world->run_until([&] { return outcome.has_value(); });
         elapsed = progress.elapsed();
     }

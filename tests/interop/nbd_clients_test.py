@@ -198,6 +198,36 @@ class OurClient(Folder):
                 run(*server, f'{WEFT} disk copy {source} "$uri" && {WEFT} disk copy "$uri" {back}')
                 self.assertEqual(digest(source), digest(back))
 
+    def test_weft_copies_to_a_server_that_cannot_flush(self):
+        source = self.random_file("source", 4 * MIB)
+        target = self.disk_file(4 * MIB)
+        script = {"get_size": f"echo {4 * MIB}",
+                  "pread": f"dd if={target} bs=1M skip=$4 count=$3 iflag=skip_bytes,count_bytes",
+                  "pwrite": f"dd of={target} bs=1M seek=$4 conv=notrunc oflag=seek_bytes",
+                  "can_write": "exit 0", "can_flush": "exit 3"}
+        words = [f"{name}={code}" for name, code in script.items()]
+        seen = run("nbdkit", "-U", "-", "eval", *words, "--run",
+                   f'nbdinfo --json "$uri" >&2 && {WEFT} disk copy {source} "$uri"')
+        self.assertIn("copied", seen)
+        self.assertEqual(digest(source), digest(target))
+
+    def test_weft_keeps_to_a_servers_blocks_and_refuses_half_ones(self):
+        server = ["nbdkit", "-U", "-", "--filter=blocksize-policy", "memory", "2M",
+                  "blocksize-minimum=4096", "blocksize-preferred=4096",
+                  "blocksize-maximum=1M", "blocksize-error-policy=error", "--run"]
+        whole = self.random_file("whole", MIB)
+        with whole.open("r+b") as file:  # a hole that ends in the middle of a block
+            file.truncate(MIB + 4096)
+        back = self.folder / "back"
+        run(*server, f'{WEFT} disk copy {whole} "$uri" && {WEFT} disk copy "$uri" {back}')
+        self.assertEqual(whole.read_bytes(), back.read_bytes()[:MIB + 4096])
+        half = self.random_file("half", 1_000_000)
+        command = [*server, f'{WEFT} disk copy {half} "$uri"']
+        refused = subprocess.run(command, capture_output=True, text=True)
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("whole blocks of 4096 bytes", refused.stderr)
+        self.assertIn("1000000 bytes", refused.stderr)
+
     def test_weft_copies_through_qemu_nbd_and_keeps_holes(self):
         image = self.disk_file(16 * MIB)
         socket = self.folder / "qemu.sock"
