@@ -22,12 +22,10 @@
 #include <span>
 #include <vector>
 
+#include "weft/buffer.hpp"
 #include "weft/result.hpp"
 
 namespace weft {
-
-using Buffer = std::span<std::byte>;
-using ConstBuffer = std::span<const std::byte>;
 
 enum class BlockOperation : std::uint8_t {
     read,

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "weft/block_device.hpp"
+#include "weft/buffer.hpp"
 
 namespace weft {
 

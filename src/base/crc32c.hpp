@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "weft/block_device.hpp"
+#include "weft/buffer.hpp"
 
 namespace weft {
 

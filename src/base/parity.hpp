@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <span>
 
-#include "weft/block_device.hpp"
+#include "weft/buffer.hpp"
 #include "weft/result.hpp"
 
 namespace weft {

@@ -9,7 +9,7 @@
 #include <concepts>
 #include <cstddef>
 
-#include "weft/block_device.hpp"
+#include "weft/buffer.hpp"
 #include "weft/result.hpp"
 
 namespace weft {

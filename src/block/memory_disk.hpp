@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "block/sparse_memory.hpp"
+#include "weft/block_device.hpp"
 
 namespace weft::block {
 

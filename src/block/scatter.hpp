@@ -8,7 +8,7 @@
 #include <span>
 
 #include "base/check.hpp"
-#include "weft/block_device.hpp"
+#include "weft/buffer.hpp"
 
 namespace weft::block {
 

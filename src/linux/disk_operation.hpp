@@ -12,6 +12,7 @@
 #include "block/scatter.hpp"
 #include "linux/file_io.hpp"
 #include "linux/limits.hpp"
+#include "weft/block_device.hpp"
 
 namespace weft::linux {
 

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "weft/block_device.hpp"
+#include "weft/buffer.hpp"
 
 namespace weft::wire {
 

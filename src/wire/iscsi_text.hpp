@@ -8,7 +8,7 @@
 #include <optional>
 #include <string_view>
 
-#include "weft/block_device.hpp"
+#include "weft/buffer.hpp"
 #include "weft/result.hpp"
 
 namespace weft::wire {

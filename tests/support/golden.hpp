@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/block_device.hpp"
+#include "weft/buffer.hpp"
 
 namespace weft::test {
 
