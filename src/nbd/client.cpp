@@ -186,10 +186,7 @@ void Client::launch(BlockRequest& request) {
 }
 
 std::size_t Client::pending(std::span<ConstBuffer> pieces) {
-    if (!outbox_.empty()) {
-        pieces[0] = outbox_.pending();
-        return 1;
-    }
+    if (!outbox_.empty()) return outbox_.pending(pieces);
     std::size_t count = 0;
     std::size_t skip = front_sent_;
     auto offer = [&](ConstBuffer piece) {
