@@ -186,6 +186,7 @@ void Client::launch(BlockRequest& request) {
 }
 
 std::size_t Client::pending(std::span<ConstBuffer> pieces) {
+    if (mute_) return 0;
     if (!outbox_.empty()) return outbox_.pending(pieces);
     std::size_t count = 0;
     std::size_t skip = front_sent_;
@@ -214,7 +215,8 @@ void Client::sent(std::size_t count) {
         front_sent_ -= total;
         to_send_.pop_front();
         flight.sent = true;
-        if (flight.answered) retire(flight);
+        bool over = flight.answered || stage_ == Stage::failed;
+        if (over && flight.request != nullptr) retire(flight);
     }
     WEFT_CHECK(front_sent_ == 0);
 }
@@ -233,7 +235,7 @@ void Client::filled(std::size_t count) {
 }
 
 void Client::drop(Error why) {
-    outbox_ = {};
+    mute_ = true;
     fail(why);
 }
 
@@ -245,12 +247,11 @@ void Client::give_up(Error why) {
 void Client::fail(Error why) {
     stage_ = Stage::failed;
     receiving_ = nullptr;
-    to_send_.clear();
-    front_sent_ = 0;
     for (auto& flight : flights_) {
         if (flight.request == nullptr) continue;
         flight.outcome = why;
-        retire(flight);
+        // The world may have been lent its maker's memory, and has it until sent() or closed().
+        if (flight.header_only || flight.sent) retire(flight);
     }
     while (!waiting_.empty()) {
         BlockRequest& request = waiting_.pop_front();
@@ -278,7 +279,9 @@ void Client::tick(Instant now) {
 }
 
 void Client::closed(std::optional<Error> why) {
-    fail(why.value_or(Error{.code = Code::disconnected}));
+    if (stage_ != Stage::failed) fail(why.value_or(Error{.code = Code::disconnected}));
+    for (auto& flight : flights_)
+        if (flight.request != nullptr) retire(flight);
 }
 
 Result<void> Client::take(const ClientReceiver::Event& event) {

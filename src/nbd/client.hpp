@@ -94,6 +94,7 @@ private:
     std::uint64_t signs_at_check_ = 0;
     Instant next_check_;  ///< in the past at first: the first tick tells us the time
     bool goodbye_queued_ = false;
+    bool mute_ = false;  ///< dropped the server: what was lent stays, and nothing more is offered
     bool opened_told_ = false;
 
     std::vector<Flight> flights_;
