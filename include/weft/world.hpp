@@ -43,7 +43,9 @@ public:
     virtual void filled(std::size_t count) = 0;
 
     /// Writes the next outgoing pieces into `pieces`, in order, and returns how many. They stay
-    /// valid until sent() has covered them; asking again before sent() gives the same bytes.
+    /// where they are, unchanged, until sent() has covered them or closed() was called: a world may
+    /// send them again from there. Asking again before sent() gives the same bytes, and perhaps
+    /// more; or, once the engine has failed, nothing. What it lent it leaves in place even then.
     virtual std::size_t pending(std::span<ConstBuffer> pieces) = 0;
     /// The first `count` bytes of pending() are gone and may be reused.
     virtual void sent(std::size_t count) = 0;

@@ -82,26 +82,30 @@ Result<void> MemoryDisk::move(BlockRequest& request) {
 }
 
 Result<void> MemoryDisk::zero(std::uint64_t offset, std::uint64_t length, bool keep_space) {
-    if (keep_space && !allocate(offset, length)) return Error{.code = Code::exhausted};
     // Whole blocks go back; the edges of a range are zeroed in place, and only where there is data.
+    // Space that is to be kept stays counted, though its memory too goes back until it is written.
     std::uint64_t end = offset + length;
     auto whole_end =
         end == octets_.size() ? round_up(end, block_size) : round_down(end, block_size);
     std::uint64_t first = round_up(offset, block_size) / block_size;
     std::uint64_t last = whole_end / block_size;
-    if (keep_space || first >= last) {
+    std::uint64_t with_data = 0;
+    for_each_word(first, last, [&](std::uint64_t word, std::uint64_t mask) {
+        with_data += static_cast<std::uint64_t>(std::popcount(bitmap_[word] & mask));
+    });
+    if (keep_space && !allocate(offset, length)) return Error{.code = Code::exhausted};
+    if (first >= last) {
         clear_blocks(offset, end, true);
         return {};
     }
     clear_blocks(offset, first * block_size, true);
     clear_blocks(last * block_size, end, true);
-    std::uint64_t freed = 0;
-    for_each_word(first, last, [&](std::uint64_t word, std::uint64_t mask) {
-        freed += static_cast<std::uint64_t>(std::popcount(bitmap_[word] & mask));
-        bitmap_[word] &= ~mask;
-    });
-    allocated_blocks_ -= freed;
-    if (freed > 0) {
+    if (!keep_space) {
+        for_each_word(first, last,
+                      [&](std::uint64_t word, std::uint64_t mask) { bitmap_[word] &= ~mask; });
+        allocated_blocks_ -= with_data;
+    }
+    if (with_data > 0) {
         auto from = first * block_size;
         memory_->release(from, std::min(last * block_size, octets_.size()) - from);
     }

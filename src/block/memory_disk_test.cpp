@@ -191,7 +191,14 @@ TEST_F(MemoryDiskTest, KeepsSpaceWhenZeroingIsAskedTo) {
     EXPECT_TRUE(all_zero(0, 2 * block));
     EXPECT_EQ(status(0, 4 * block, 4),
               (std::vector<Extent>{{2 * block, false, false}, {2 * block, true, true}}));
+    EXPECT_EQ(disk->allocated_bytes(), 2 * block) << "counted, though its memory went back";
+}
+
+TEST_F(MemoryDiskTest, TouchesNoMemoryToZeroWhatIsZeroAlready) {
+    make(4 * block, no_bound);
+    EXPECT_EQ(zero_keeping_space(0, 4 * block), fine);
     EXPECT_EQ(released, 0u);
+    EXPECT_EQ(disk->allocated_bytes(), 4 * block);
 }
 
 TEST_F(MemoryDiskTest, ReportsAsManyExtentsAsThereIsRoomFor) {

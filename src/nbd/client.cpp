@@ -145,10 +145,8 @@ void Client::dispatch(Flight& flight, const RequestHeader& header) {
 }
 
 std::size_t Client::pending(std::span<ConstBuffer> pieces) {
-    if (!outbox_.empty()) {
-        pieces[0] = outbox_.pending();
-        return 1;
-    }
+    if (mute_) return 0;
+    if (!outbox_.empty()) return outbox_.pending(pieces);
     std::size_t count = 0;
     std::size_t skip = front_sent_;
     auto offer = [&](ConstBuffer piece) {
@@ -172,13 +170,17 @@ void Client::sent(std::size_t count) {
     while (!to_send_.empty()) {
         Flight& flight = flights_[to_send_.front()];
         auto total = flight.header.size() + (flight.header_only ? 0 : flight.request->length);
-        if (front_sent_ < total) return;
+        if (front_sent_ < total) break;
         front_sent_ -= total;
         to_send_.pop_front();
         flight.sent = true;
-        if (flight.answered) land(flight);
+        if (flight.request == nullptr || flight.finished) continue;  // failed before it had left
+        if (stage_ == Stage::failed)
+            finish(flight);
+        else if (flight.answered)
+            land(flight);
     }
-    WEFT_CHECK(front_sent_ == 0);
+    WEFT_CHECK(!to_send_.empty() || front_sent_ == 0);
     tell();
 }
 
@@ -199,7 +201,7 @@ void Client::filled(std::size_t count) {
 }
 
 void Client::drop(Error why) {
-    outbox_ = {};
+    mute_ = true;
     fail(why);
 }
 
@@ -212,12 +214,11 @@ void Client::fail(Error why) {
     if (!fault_) fault_ = why;
     stage_ = Stage::failed;
     receiving_ = nullptr;
-    to_send_.clear();
-    front_sent_ = 0;
     for (auto& flight : flights_) {
         if (flight.request == nullptr || flight.finished) continue;
         flight.outcome = why;
-        finish(flight);
+        // The world may have been lent its maker's memory, and has it until sent() or closed().
+        if (flight.header_only || flight.sent) finish(flight);
     }
     if (open_ == Open::not_yet) open_ = Open::to_tell;
 }
@@ -242,7 +243,9 @@ void Client::tick(Instant now) {
 }
 
 void Client::closed(std::optional<Error> why) {
-    fail(why.value_or(Error{.code = Code::disconnected}));
+    if (stage_ != Stage::failed) fail(why.value_or(Error{.code = Code::disconnected}));
+    for (auto& flight : flights_)
+        if (flight.request != nullptr && !flight.finished) finish(flight);
     tell();
 }
 

@@ -16,6 +16,7 @@
 #include "base/ring.hpp"
 #include "block/request_queue.hpp"
 #include "nbd/client_handshake.hpp"
+#include "nbd/coverage.hpp"
 #include "weft/world.hpp"
 
 namespace weft::nbd {
@@ -62,9 +63,9 @@ private:
         bool header_only = true;  ///< no payload goes with it
         bool sent = false;
         bool answered = false;
-        bool flush_follows = false;    ///< a durable change on a server that knows only flush
-        bool finished = false;         ///< in done_: its maker is about to hear
-        std::uint64_t read_bytes = 0;  ///< of a read in chunks: what has been placed
+        bool flush_follows = false;  ///< a durable change on a server that knows only flush
+        bool finished = false;       ///< in done_: its maker is about to hear
+        Coverage placed{};           ///< of a read: which of its bytes have a place to come to
         bool status_told = false;
         Result<void> outcome{};
     };
@@ -123,6 +124,7 @@ private:
     Open open_ = Open::not_yet;
     bool telling_ = false;
     std::optional<Error> fault_;  ///< why it failed
+    bool mute_ = false;  ///< dropped the server: what was lent stays, and nothing more is offered
 
     std::vector<Flight> flights_;
     std::vector<std::uint32_t> free_;

@@ -64,7 +64,7 @@ Result<void> Client::take_simple(const SimpleReply& reply) {
     if (flight.request->operation != BlockOperation::read || flight.request->length == 0)
         return chunk_end();
     if (agreement().structured_replies) return Error{.code = Code::malformed};
-    flight.read_bytes = flight.request->length;
+    flight.placed.add(0, flight.request->length);
     receiver_.expect_payload({flight.request->memory, 0, flight.request->length});
     return {};
 }
@@ -127,7 +127,8 @@ Result<void> Client::take_data_offset(ConstBuffer body) {
     if (request.operation != BlockOperation::read || data.offset < request.offset ||
         !within(data.offset - request.offset, length, request.length))
         return Error{.code = Code::malformed};
-    receiving_->read_bytes += length;
+    if (!receiving_->placed.add(data.offset - request.offset, length))
+        return Error{.code = Code::malformed};
     receiver_.expect_payload({request.memory, data.offset - request.offset, length});
     return {};
 }
@@ -139,7 +140,8 @@ Result<void> Client::take_hole(ConstBuffer body) {
         request.operation != BlockOperation::read || hole.offset < request.offset ||
         !within(hole.offset - request.offset, hole.length, request.length))
         return Error{.code = Code::malformed};
-    receiving_->read_bytes += hole.length;
+    if (!receiving_->placed.add(hole.offset - request.offset, hole.length))
+        return Error{.code = Code::malformed};
     block::ScatterCursor place(request.memory, hole.offset - request.offset, hole.length);
     while (place.left() > 0) {
         auto piece = place.piece();
@@ -178,7 +180,7 @@ Result<void> Client::chunk_end() {
     if (!chunk_.done) return {};
     const BlockRequest& request = *flight.request;
     bool all_read =
-        request.operation != BlockOperation::read || flight.read_bytes == request.length;
+        request.operation != BlockOperation::read || flight.placed.is_whole(request.length);
     bool all_told = request.operation != BlockOperation::status || flight.status_told;
     if (flight.outcome && !(all_read && all_told)) return Error{.code = Code::malformed};
     flight.answered = true;

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "block/heap_memory.hpp"
 #include "block/memory_disk.hpp"
 #include "nbd/outbox.hpp"
@@ -54,20 +56,47 @@ TEST_F(ExportsTest, AreBounded) {
     EXPECT_EQ(exports.find("1023")->name, "1023");
 }
 
+/// All that is pending, asked for in a few pieces.
+test::Bytes pending(const Outbox& outbox) {
+    std::array<ConstBuffer, 8> pieces;
+    test::Bytes octets;
+    for (auto piece : std::span(pieces).first(outbox.pending(pieces)))
+        octets.insert(octets.end(), piece.begin(), piece.end());
+    return octets;
+}
+
 TEST(Outbox, HoldsWhatWasAddedUntilItIsSent) {
     Outbox outbox;
     EXPECT_TRUE(outbox.empty());
     outbox.add_octets(test::from_hex("0102"));
     outbox.add_zeroes(2);
     outbox.add(wire::nbd::MetaContextId{7});
-    EXPECT_EQ(test::to_hex(outbox.pending()), "01 02 00 00 00 00 00 07");
+    EXPECT_EQ(test::to_hex(pending(outbox)), "01 02 00 00 00 00 00 07");
     outbox.sent(3);
     EXPECT_EQ(outbox.size(), 5u);
     outbox.add_octets(test::from_hex("09"));
-    EXPECT_EQ(test::to_hex(outbox.pending()), "00 00 00 00 07 09");
+    EXPECT_EQ(test::to_hex(pending(outbox)), "00 00 00 00 07 09");
     outbox.sent(6);
     EXPECT_TRUE(outbox.empty());
-    EXPECT_TRUE(outbox.pending().empty());
+    EXPECT_TRUE(pending(outbox).empty());
+}
+
+TEST(Outbox, LeavesInPlaceWhatItLent) {
+    Outbox outbox;
+    outbox.add_octets(test::from_hex("0102"));
+    std::array<ConstBuffer, 1> first, later;
+    ASSERT_EQ(outbox.pending(first), 1u);
+    test::Bytes all = test::from_hex("0102");
+    for (int i = 0; i < 3000; ++i) {
+        outbox.add_octets(test::from_hex("aa"));
+        all.push_back(std::byte{0xaa});
+    }
+    ASSERT_EQ(outbox.pending(later), 1u);
+    EXPECT_EQ(later[0].data(), first[0].data());
+    EXPECT_EQ(test::to_hex(first[0]), "01 02");
+    EXPECT_EQ(pending(outbox), all);
+    outbox.sent(2500);
+    EXPECT_EQ(pending(outbox).size(), outbox.size());
 }
 
 TEST_F(ExportsTest, PromiseNoMoreThanTheDeviceDoes) {

@@ -40,7 +40,8 @@ void ServerConnection::filled(std::size_t count) {
 }
 
 void ServerConnection::fail(Error why) {
-    // Nothing more is sent: whoever breaks the protocol may not read either.
+    // Nothing more is sent: whoever breaks the protocol may not read either. What the world was
+    // lent stays where it is until closed().
     fault_ = why;
     stage_ = Stage::failed;
 }
@@ -88,10 +89,7 @@ void ServerConnection::dismiss() {
 
 std::size_t ServerConnection::pending(std::span<ConstBuffer> pieces) {
     if (stage_ == Stage::failed) return 0;
-    if (!outbox_.empty()) {
-        pieces[0] = outbox_.pending();
-        return 1;
-    }
+    if (!outbox_.empty()) return outbox_.pending(pieces);
     return transmission_ ? transmission_->pending(pieces) : 0;
 }
 

@@ -32,31 +32,38 @@ public:
 
     std::size_t pending(std::span<ConstBuffer> pieces) override {
         EXPECT_EQ(closed_count, 0);
-        if (outgoing_.empty() || pieces.empty()) return 0;
-        pieces[0] = outgoing_;
+        if (silent_ || unsent() == 0 || pieces.empty()) return 0;
+        pieces[0] = ConstBuffer(outgoing_).subspan(gone_);
         return 1;
     }
     void sent(std::size_t count) override {
-        ASSERT_LE(count, outgoing_.size());
-        outgoing_.erase(outgoing_.begin(), outgoing_.begin() + static_cast<std::ptrdiff_t>(count));
+        ASSERT_LE(count, unsent());
+        gone_ += count;
     }
     void closed(std::optional<Error>) override { ++closed_count; }
 
     int closed_count = 0;
 
 protected:
+    Talker() { outgoing_.reserve(1u << 20); }
+    std::size_t unsent() const { return outgoing_.size() - gone_; }
+    void say(ConstBuffer bytes) {
+        ASSERT_LE(outgoing_.size() + bytes.size(), outgoing_.capacity()) << "what is lent may move";
+        outgoing_.insert(outgoing_.end(), bytes.begin(), bytes.end());
+    }
+
+    bool silent_ = false;
+
+private:
     std::vector<std::byte> outgoing_;
+    std::size_t gone_ = 0;
 };
 
 /// Sends back what it hears, through a small buffer.
 class Echo final : public Talker {
 public:
-    Buffer want() override {
-        return Buffer(room_).first(outgoing_.size() < limit ? room_.size() : 0);
-    }
-    void filled(std::size_t count) override {
-        outgoing_.insert(outgoing_.end(), room_.begin(), room_.begin() + count);
-    }
+    Buffer want() override { return Buffer(room_).first(unsent() < limit ? room_.size() : 0); }
+    void filled(std::size_t count) override { say(Buffer(room_).first(count)); }
     void sent(std::size_t count) override {
         Talker::sent(count);
         stream->wake();  // there is room again
@@ -89,7 +96,7 @@ public:
     void tick(Instant now) override {
         EXPECT_GE(now, last_heard_ + 3s);
         gave_up_ = true;
-        outgoing_.clear();
+        silent_ = true;
     }
     void closed(std::optional<Error> why) override {
         Talker::closed(why);
@@ -107,7 +114,7 @@ private:
         expected_.resize(world_.chance().between(1, room_.size()));
         for (std::byte& octet : expected_) octet = static_cast<std::byte>(world_.random());
         heard_ = 0;
-        outgoing_ = expected_;
+        say(expected_);
     }
 
     World& world_;
@@ -222,7 +229,7 @@ TEST(World, RunsTheSameWithEveryCompiler) {
     // because they once failed mean other runs from then on. Say so in the commit.
     Conversation talk(1);
     talk.run();
-    EXPECT_EQ(talk.world.trace_hash(), 7941500799842168468u);
+    EXPECT_EQ(talk.world.trace_hash(), 4225886094469648379u);
 }
 
 TEST(Faults, ReachDisksAndEndInTime) {

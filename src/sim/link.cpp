@@ -47,6 +47,7 @@ Link::End::End(Clockwork& clockwork, const LinkOptions& options, Link& link, Sid
           clockwork, options, link.subject(side),
           [&link, side](Piece piece) { link.arrived(other(side), std::move(piece)); },
           [&link, side] { link.gave_up(side); }),
+      acknowledgement(clockwork.schedule, "acknowledged", link.subject(side)),
       visit(clockwork.schedule, "visit", link.subject(side)),
       tick(clockwork.schedule, "tick", link.subject(side)) {}
 
@@ -173,7 +174,7 @@ bool Link::receive(Side side) {
 /// Takes one piece of what the engine wants sent. False: nothing more can be taken now.
 bool Link::send(Side side) {
     End& end = at(side);
-    if (end.stage != Stage::open || end.outgoing.room() == 0) return false;
+    if (end.stage != Stage::open || end.outgoing.room() == 0 || !end.lent.empty()) return false;
     if (gather_pending(end).empty() || end.stage != Stage::open) return false;
     if (clockwork_.random.chance(5)) check_pending_again(end);
     if (end.stage != Stage::open) return false;
@@ -181,8 +182,45 @@ bool Link::send(Side side) {
     bytes = bytes.first(draw_cut(std::min(bytes.size(), end.outgoing.room())));
     clockwork_.note("sent", subject(side), bytes);
     end.outgoing.send({bytes.begin(), bytes.end()});
-    end.engine->sent(bytes.size());
+    // A kernel's socket copies at once; a TCP of our own keeps what it was lent until the peer has
+    // it. Engines must bear both.
+    if (clockwork_.random.chance(options_.kept_lent_percent))
+        keep_lent(side, bytes.size());
+    else
+        end.engine->sent(bytes.size());
     return true;
+}
+
+void Link::keep_lent(Side side, std::size_t count) {
+    End& end = at(side);
+    end.lent_bytes.assign(gathered_.begin(),
+                          gathered_.begin() + static_cast<std::ptrdiff_t>(count));
+    for (ConstBuffer piece : gathered_from_) {
+        auto part = piece.first(std::min(piece.size(), count));
+        if (!part.empty()) end.lent.push_back(part);
+        count -= part.size();
+    }
+    end.acknowledgement.set(clockwork_.now() + end.outgoing.draw_delay(),
+                            [this, side] { acknowledge(side); });
+}
+
+/// Engines promise that what they lent stays as it was until they hear sent() or closed().
+void Link::check_lent(const End& end) const {
+    auto expected = end.lent_bytes.begin();
+    for (ConstBuffer piece : end.lent) {
+        bool lent_bytes_are_unchanged = std::equal(piece.begin(), piece.end(), expected);
+        WEFT_CHECK(lent_bytes_are_unchanged);
+        expected += static_cast<std::ptrdiff_t>(piece.size());
+    }
+}
+
+void Link::acknowledge(Side side) {
+    End& end = at(side);
+    if (end.failure) return;  // the engine hears closed() instead
+    check_lent(end);
+    end.lent.clear();
+    end.engine->sent(end.lent_bytes.size());
+    visit(side);
 }
 
 /// What the engine lends now, put together, up to what the window can take.
@@ -191,18 +229,22 @@ ConstBuffer Link::gather_pending(End& end) {
     auto room = std::span(pieces).first(clockwork_.random.between(1, pieces.size()));
     std::size_t count = end.engine->pending(room);
     gathered_.clear();
+    gathered_from_.clear();
     if (end.stage == Stage::left) return {};
     WEFT_CHECK(count <= room.size());
     for (ConstBuffer piece : room.first(count)) {
         auto fits = std::min(piece.size(), options_.window_bytes - gathered_.size());
         gathered_.insert(gathered_.end(), piece.begin(), piece.begin() + fits);
+        gathered_from_.push_back(piece.first(fits));
     }
     // Pieces that hold nothing must not hide what follows them.
     if (gathered_.empty() && count == room.size() && room.size() < pieces.size()) {
         count = end.engine->pending(pieces);
         if (end.stage == Stage::left) return {};
-        for (ConstBuffer piece : std::span(pieces).first(count))
+        for (ConstBuffer piece : std::span(pieces).first(count)) {
             gathered_.insert(gathered_.end(), piece.begin(), piece.end());
+            gathered_from_.push_back(piece);
+        }
     }
     return gathered_;
 }
@@ -336,6 +378,7 @@ void Link::fail(Side side, Error error) {
 
 void Link::tell_closed(Side side, std::optional<Error> why) {
     StreamEngine* engine = at(side).engine;
+    check_lent(at(side));
     mark_left(side);
     clockwork_.note(why ? "lost" : "closed", subject(side));
     engine->closed(why);
@@ -347,6 +390,8 @@ void Link::mark_left(Side side) {
     end.engine = nullptr;
     end.visit.cancel();
     end.tick.cancel();
+    end.acknowledgement.cancel();
+    end.lent.clear();
     end.inbox.clear();
     end.inbox_taken = 0;
     if (has_left(other(side))) owner_.is_over(id_);

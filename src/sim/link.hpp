@@ -88,6 +88,10 @@ private:
         std::vector<std::byte> inbox;  ///< arrived; the first inbox_taken are the engine's already
         std::size_t inbox_taken = 0;
         bool wants_nothing = false;  ///< until wake()
+        /// Sent, and still lent to us as a TCP needs it that may have to send again.
+        std::vector<ConstBuffer> lent;
+        std::vector<std::byte> lent_bytes;  ///< what must be there until the engine hears sent()
+        Appointment acknowledgement;
         bool peer_said_goodbye = false;
         std::optional<Error> failure;  ///< the engine is to be told
         Appointment visit;
@@ -109,6 +113,9 @@ private:
     std::size_t draw_cut(std::size_t available);
     ConstBuffer gather_pending(End& end);
     void check_pending_again(End& end);
+    void keep_lent(Side side, std::size_t count);
+    void check_lent(const End& end) const;
+    void acknowledge(Side side);
 
     void arrived(Side side, Piece piece);
     void bytes_arrived(Side side, ConstBuffer bytes);
@@ -126,6 +133,7 @@ private:
     End connector_;
     End acceptor_;
     std::vector<std::byte> gathered_;  ///< reused by gather_pending()
+    std::vector<ConstBuffer> gathered_from_;
 };
 
 /// The LinkId of a stream made by a simulated world.

@@ -25,6 +25,10 @@ struct LinkOptions {
     std::size_t window_bytes = 64 * 1024;
     Cutting cutting = Cutting::anywhere;
     std::uint64_t bytes_per_second = 0;  ///< 0: no limit
+    /// How often what an engine lends is kept for a delay before it hears sent(), as a TCP does
+    /// that may have to send again; nothing more is taken from it meanwhile. Else it is copied at
+    /// once.
+    unsigned kept_lent_percent = 20;
     /// How long a sender waits for bytes that cannot arrive; then it hears `timed_out`.
     Duration give_up_after = std::chrono::seconds(20);
 };

@@ -113,6 +113,7 @@ TEST(Link, KeepsTheOrderThoughDelaysDiffer) {
 TEST(Link, TakesNoLongerThanItsDelays) {
     LinkOptions options;
     options.shortest_delay = options.longest_delay = 10ms;
+    options.kept_lent_percent = 0;
     Pair pair(1, options);
     pair.client.say(bytes_of("hello"));
     pair.world.run_for(20ms);
@@ -377,7 +378,35 @@ TEST(Link, StopsAnEngineThatChangesWhatItLent) {
             world.run_until_quiet(plenty);
         }
     };
-    EXPECT_DEATH(run(), "pending_gave_the_same_bytes");
+    EXPECT_DEATH(run(), "pending_gave_the_same_bytes|lent_bytes_are_unchanged");
+}
+
+TEST(Link, StopsAnEngineThatReusesWhatItLentBeforeItIsSent) {
+    // It answers each byte out of the same place, without waiting until the last one has gone.
+    struct Hasty final : RecordingEngine {
+        void filled(std::size_t count) override {
+            RecordingEngine::filled(count);
+            outgoing.assign(1, received.back());
+            sent_count = 0;
+        }
+        void sent(std::size_t) override { sent_count = outgoing.size(); }
+    };
+    auto run = [] {
+        for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+            World world(seed);
+            Hasty hasty;
+            RecordingEngine server;
+            std::unique_ptr<Stream> server_stream;
+            auto listener = world.listen(elm, [&](std::unique_ptr<Stream> stream) {
+                server_stream = std::move(stream);
+                server_stream->drive(server);
+            });
+            server.say(bytes_of("one answer to each of these"));
+            auto stream = world.connect(elm, hasty);
+            world.run_until_quiet(plenty);
+        }
+    };
+    EXPECT_DEATH(run(), "lent_bytes_are_unchanged");
 }
 
 }  // namespace

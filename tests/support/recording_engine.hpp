@@ -20,8 +20,9 @@ public:
     virtual ~RecordingEngine() = default;
 
     // What it does.
-    std::vector<std::byte> outgoing;  ///< add to it, then wake the stream
-    std::size_t room = 4096;          ///< 0: it does not want to read now
+    /// Add to it, then wake the stream. It never moves: a world may hold on to what it was lent.
+    std::vector<std::byte> outgoing = with_room(1u << 20);
+    std::size_t room = 4096;  ///< 0: it does not want to read now
     bool finish = false;
     std::optional<Instant> wanted_tick;
 
@@ -91,9 +92,17 @@ public:
         call(on_closed);
     }
 
-    void say(ConstBuffer bytes) { outgoing.insert(outgoing.end(), bytes.begin(), bytes.end()); }
+    void say(ConstBuffer bytes) {
+        EXPECT_LE(outgoing.size() + bytes.size(), outgoing.capacity());
+        outgoing.insert(outgoing.end(), bytes.begin(), bytes.end());
+    }
 
 private:
+    static std::vector<std::byte> with_room(std::size_t size) {
+        std::vector<std::byte> octets;
+        octets.reserve(size);
+        return octets;
+    }
     void expect_alive(const char* call) const {
         EXPECT_EQ(closed_count, 0) << call << "() was called after closed()";
     }
