@@ -109,8 +109,8 @@ void learn_regular_file(const std::string& path, int descriptor, const struct st
 Result<OpenedFile> open_file(const DiskOptions& options) {
     // Without O_NONBLOCK, opening a FIFO would wait for somebody at its other end. For files and
     // block devices it means nothing.
-    int flags =
-        O_CLOEXEC | O_NONBLOCK | (options.read_only ? O_RDONLY : O_RDWR) | (options.direct ? O_DIRECT : 0);
+    int flags = O_CLOEXEC | O_NONBLOCK | (options.read_only ? O_RDONLY : O_RDWR);
+    if (options.direct) flags |= O_DIRECT;
     OpenedFile opened{Descriptor(::open(options.path.c_str(), flags)), {}};
     if (!opened.descriptor.is_open()) return system_error(errno);
     struct stat status {};
