@@ -103,6 +103,10 @@ void Connection::take_leftover() {
 }
 
 void Connection::send() {
+    // An engine that gives up has nothing more to send, and then a peer that does not read must not
+    // keep the stream open.
+    std::array<ConstBuffer, 1> any;
+    if (engine_ && blocked_ && engine_->finished() && engine_->pending(any) == 0) return finish();
     std::size_t sent_bytes = 0;
     while (engine_ && !blocked_) {
         std::array<ConstBuffer, limits::send_pieces> pieces;

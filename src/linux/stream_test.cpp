@@ -350,6 +350,28 @@ TEST_P(StreamTest, TellsOfAPeerThatVanishesInTheMiddleOfAReply) {
     EXPECT_LT(server.gone, server.words.size());
 }
 
+TEST_P(StreamTest, ClosesForAnEngineThatGivesUpOnAPeerThatDoesNotRead) {
+    struct GivesUp final : Talker {
+        using Talker::Talker;
+        bool given_up = false;
+        std::size_t pending(std::span<ConstBuffer> pieces) override {
+            return given_up ? 0 : Talker::pending(pieces);
+        }
+        bool finished() const override { return given_up; }
+    };
+    GivesUp server(50'000'000);  // more than any socket buffer takes
+    Reluctant client;
+    meet(client, server);
+    world->run_until([&] { return server.gone > 0 && client.have > 0; });
+    auto timer = world->make_timer([&] { world->stop(); });
+    timer->set(world->now() + 20ms);
+    world->run();  // the socket is full by now
+    server.given_up = true;
+    server.stream->wake();
+    run_until_closed({&server});
+    EXPECT_FALSE(server.why);
+}
+
 TEST_P(StreamTest, TellsAnEngineThatWantsNothingOfAnOrderlyEndOnlyWhenItWantsAgain) {
     Reluctant server;
     Talker client(1000);
