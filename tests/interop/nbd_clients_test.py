@@ -156,7 +156,7 @@ class Qemu(Folder):
                     "write -z -u 64k 64k", "read -P 0 64k 64k", "discard 128k 128k",
                     "read -P 0 128k 128k", "write -f -P 0x55 300k 4k", "read -P 0x55 300k 4k",
                     "flush", "write -P 1 1000 333", "read -P 1 1000 333", "aio_write -P 7 2M 1M",
-                    "aio_read -P 7 2M 4k", "aio_flush", "read -P 7 2M 1M", "map"]
+                    "aio_flush", "aio_read -P 7 2M 4k", "aio_flush", "read -P 7 2M 1M", "map"]
         words = [word for command in commands for word in ("-c", command)]
         def check(export):
             said = run("qemu-io", "-f", "raw", *words, export.uri)
