@@ -37,7 +37,8 @@ protected:
         });
         limit->set(world->now() + std::chrono::seconds(60));
         // A machine may have no IPv6.
-        if (GetParam() == Family::ipv6 && !world->listen(address(), [](auto) {})) GTEST_SKIP();
+        if (GetParam() == Family::ipv6 && !world->listen(address(), [](auto) {}))
+            GTEST_SKIP() << "no IPv6 here";
     }
     void TearDown() override {
         limit.reset();
