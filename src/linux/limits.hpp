@@ -26,6 +26,9 @@ inline constexpr std::size_t receive_bytes_per_turn = 1024 * 1024;
 inline constexpr int receive_calls_per_turn = 16;
 inline constexpr std::size_t send_bytes_per_turn = 4 * 1024 * 1024;
 inline constexpr std::size_t send_pieces = 64;
+/// What a Unix socket holds for a reader who is busy. The usual 208 KiB is less than one long
+/// reply: with more, 256 KiB reads at depth 16 are a seventh faster.
+inline constexpr int unix_send_bytes = 1024 * 1024;
 
 // Sockets that were finished with while the peer may still be sending.
 inline constexpr std::size_t lingering_sockets = 256;

@@ -50,6 +50,7 @@ private:
         Descriptor made(
             ::accept4(socket_.number(), peer.data(), &peer.size, SOCK_NONBLOCK | SOCK_CLOEXEC));
         if (made.is_open()) {
+            if (peer.family() == AF_UNIX) make_room_to_send(made);
             auto words = describe_peer(made.number(), peer);
             accepted_(Connection::accepted(commons_, std::move(made), std::move(words)));
             return true;

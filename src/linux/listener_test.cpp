@@ -121,6 +121,17 @@ TEST_F(ListenerTest, GivesConnectedAndAcceptedSocketsTheSameOptions) {
     }
 }
 
+TEST_F(ListenerTest, GivesUnixSocketsRoomForALongReply) {
+    int ends[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    Descriptor one(ends[0]), other(ends[1]);
+    auto usual = option(one, SOL_SOCKET, SO_SNDBUF);
+    make_room_to_send(one);
+    EXPECT_GT(option(one, SOL_SOCKET, SO_SNDBUF), usual);
+    auto made = make_socket(resolve(path, Purpose::connect)->front());
+    EXPECT_EQ(option(*made, SOL_SOCKET, SO_SNDBUF), option(one, SOL_SOCKET, SO_SNDBUF));
+}
+
 TEST_F(ListenerTest, RemovesItsUnixPathAtTheEnd) {
     {
         auto listener = world->listen(path, ignore);

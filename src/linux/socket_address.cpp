@@ -60,10 +60,16 @@ Result<std::vector<SocketAddress>> resolve(const Address& address, Purpose purpo
     return std::vector{result};
 }
 
+void make_room_to_send(const Descriptor& unix_socket) {
+    set_option(unix_socket, SOL_SOCKET, SO_SNDBUF, limits::unix_send_bytes);
+}
+
 Result<Descriptor> make_socket(const SocketAddress& address) {
     Descriptor made(::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (!made.is_open()) return system_error(errno);
-    if (address.family() != AF_UNIX) {
+    if (address.family() == AF_UNIX) {
+        make_room_to_send(made);
+    } else {
         // What a listener sets here, its accepted sockets have from birth. The engine hands over
         // whole messages; waiting for more to fill a packet only delays them.
         set_option(made, IPPROTO_TCP, TCP_NODELAY, 1);

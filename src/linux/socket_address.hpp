@@ -32,6 +32,9 @@ enum class Purpose { listen, connect };
 /// names are for set-up, numbers for the rest.
 Result<std::vector<SocketAddress>> resolve(const Address& address, Purpose purpose);
 
+/// Unix sockets do not grow their buffers as TCP does, and accepted ones do not inherit them.
+void make_room_to_send(const Descriptor& unix_socket);
+
 /// A stream socket of the address's kind: it never blocks, and no child process inherits it.
 Result<Descriptor> make_socket(const SocketAddress& address);
 
