@@ -11,10 +11,11 @@
 #include <variant>
 
 #include "base/wire_format.hpp"
+#include "weft/registered_memory.hpp"
 
 namespace weft::wire {
 
-enum class SteeringTag : std::uint32_t {};   ///< names a registered memory region
+using weft::SteeringTag;                     // names a registered memory region
 enum class TaggedOffset : std::uint64_t {};  ///< a place inside it
 
 /// RFC 5040 section 4.1, figure 4; from immediate_data on RFC 7306 section 4.1, figure 2.

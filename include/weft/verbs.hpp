@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// RDMA as programmers meet it. Memory is registered and gets a steering tag. A queue pair is
+// connected to another one somewhere else. Work is posted to it and goes on by itself; when a piece
+// of work has ended, a completion says so. A peer who was told a tag may read or write that memory,
+// within its rights, without anybody here lifting a finger.
+//
+// All of it runs on the thread that runs the World. Nothing here blocks. examples/ping.cpp shows
+// the whole in sixty lines.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "weft/buffer.hpp"
+#include "weft/registered_memory.hpp"
+#include "weft/result.hpp"
+#include "weft/world.hpp"
+
+namespace weft::verbs {
+
+/// Some bytes of registered memory of our own.
+struct LocalMemory {
+    std::uint64_t address = 0;  ///< as the region counts: see Addressing
+    std::uint32_t size = 0;
+    SteeringTag tag{};
+};
+
+/// The beginning of some bytes of the peer's registered memory.
+struct RemoteMemory {
+    std::uint64_t address = 0;
+    SteeringTag tag{};
+};
+
+enum class Operation : std::uint8_t {
+    send,              ///< into the next receive the peer has posted
+    send_invalidate,   ///< the same, and the peer's tag `invalidate` is valid no longer
+    write,             ///< into the peer's memory; the peer is not told
+    write_immediate,   ///< the same, and the peer's next receive completes with `immediate`
+    read,              ///< from the peer's memory into ours, one piece
+    read_invalidate,   ///< the same, and our own tag is valid no longer once it is filled
+    compare_and_swap,  ///< on eight bytes of the peer's; what was there comes into our memory
+    fetch_and_add,
+    bind_window,       ///< opens part of a region under a window's tag
+    fast_register,     ///< puts other memory under an allocated tag
+    local_invalidate,  ///< our own tag `invalidate` is valid no longer
+};
+
+/// For bind_window: which part of which region the window shall show.
+struct WindowBinding {
+    SteeringTag window{};
+    SteeringTag region{};
+    std::uint64_t address = 0;  ///< as the region counts
+    std::uint64_t size = 0;
+    Rights rights{};
+    Addressing addressing = Addressing::by_address;
+};
+
+/// For fast_register. The low octet of `tag` may be chosen anew each time, and should be.
+struct FastRegistration {
+    SteeringTag tag{};
+    std::vector<Buffer> pieces;
+    std::uint64_t address = 0;  ///< of the first byte, where offsets are addresses
+    Rights rights{};
+    Addressing addressing = Addressing::by_address;
+};
+
+/// Work for the send queue. What it points to may go as soon as post() has returned, but for the
+/// memory the work is about: that stays the device's until the completion.
+struct SendRequest {
+    std::uint64_t id = 0;  ///< comes back in the completion
+    Operation operation = Operation::send;
+    bool signalled = true;   ///< false: no completion, unless it fails
+    bool solicited = false;  ///< wakes a peer who waits for solicited completions only
+    bool fenced = false;     ///< begins only after all reads before it have ended
+    bool inlined = false;    ///< the bytes are copied now; tags are not looked at
+    std::span<const LocalMemory> local;
+    RemoteMemory remote;
+    SteeringTag invalidate{};
+    std::uint32_t immediate = 0;
+    std::uint64_t operand = 0;  ///< what to add, or what to swap in
+    std::uint64_t compare = 0;
+    const WindowBinding* binding = nullptr;
+    const FastRegistration* registration = nullptr;
+};
+
+struct ReceiveRequest {
+    std::uint64_t id = 0;
+    std::span<const LocalMemory> local;
+};
+
+enum class Status : std::uint8_t {
+    success,
+    local_length,      ///< the message is longer than the receive it met
+    local_operation,   ///< the request made no sense in its place
+    local_protection,  ///< a tag of our own does not allow this
+    window_binding,
+    remote_access,     ///< the peer's tag does not allow this
+    remote_operation,  ///< the peer could not do it
+    remote_invalid,    ///< the peer found our message wrong
+    flushed,           ///< not done: the connection ended before
+};
+
+enum class Ended : std::uint8_t { sent, received, received_immediate };
+
+struct Completion {
+    std::uint64_t id = 0;
+    Status status = Status::success;
+    Ended what = Ended::sent;
+    Operation operation = Operation::send;  ///< of the work that ended, if it was sent
+    bool solicited = false;
+    std::uint32_t bytes = 0;                 ///< received, read or written
+    std::uint32_t queue_pair = 0;            ///< its number
+    std::uint32_t immediate = 0;             ///< with received_immediate
+    std::optional<SteeringTag> invalidated;  ///< of ours, by the peer
+};
+
+class CompletionQueue {
+public:
+    virtual ~CompletionQueue() = default;
+    /// Takes the oldest completions, as many as there are and fit; returns how many.
+    virtual std::size_t poll(std::span<Completion> into) = 0;
+    enum class Wanted : std::uint8_t { any, solicited };
+    /// Calls notify() once, when the next completion of that kind comes. Failures are solicited.
+    virtual void arm(Wanted wanted) = 0;
+    virtual std::size_t capacity() const = 0;
+    virtual Result<void> resize(std::size_t capacity) = 0;
+};
+
+/// Receives that several queue pairs draw from.
+class SharedReceiveQueue {
+public:
+    virtual ~SharedReceiveQueue() = default;
+    virtual Result<void> post(const ReceiveRequest& request) = 0;
+    /// Raises AsyncEvent::receives_low once, when fewer than `count` are left. 0: never.
+    virtual Result<void> set_low_water(std::size_t count) = 0;
+    virtual std::size_t posted() const = 0;
+};
+
+/// Registered memory. It is unregistered when this is destroyed; bytes already lent to the network
+/// are waited for: see Device::deregister().
+class MemoryRegion {
+public:
+    virtual ~MemoryRegion() = default;
+    virtual SteeringTag tag() const = 0;
+    virtual std::uint64_t address() const = 0;  ///< of the first byte, as the region counts
+    virtual std::uint64_t size() const = 0;
+
+    /// The whole, or a part, as work wants it.
+    LocalMemory local(std::uint64_t offset, std::uint32_t bytes) const {
+        return {address() + offset, bytes, tag()};
+    }
+    RemoteMemory remote(std::uint64_t offset = 0) const { return {address() + offset, tag()}; }
+};
+
+enum class WindowKind : std::uint8_t {
+    by_domain,      ///< type 1: any queue pair of the domain may use it
+    by_queue_pair,  ///< type 2: only the one that bound it
+};
+
+class MemoryWindow {
+public:
+    virtual ~MemoryWindow() = default;
+    virtual SteeringTag tag() const = 0;
+};
+
+/// What belongs together: tags of one domain mean nothing to queue pairs of another.
+class ProtectionDomain {
+public:
+    virtual ~ProtectionDomain() = default;
+    virtual Result<std::unique_ptr<MemoryRegion>> register_memory(
+        Buffer memory, Rights rights, Addressing addressing = Addressing::by_address) = 0;
+    /// Several pieces as one region, whose offsets count from `address`.
+    virtual Result<std::unique_ptr<MemoryRegion>> register_pieces(std::span<const Buffer> pieces,
+                                                                  std::uint64_t address,
+                                                                  Rights rights) = 0;
+    /// A tag without memory, for fast_register.
+    virtual Result<std::unique_ptr<MemoryRegion>> allocate_tag(std::size_t pieces_max) = 0;
+    virtual Result<std::unique_ptr<MemoryWindow>> allocate_window(WindowKind kind) = 0;
+};
+
+enum class QueuePairState : std::uint8_t { idle, running, closing, terminating, failed };
+
+class QueuePair {
+public:
+    virtual ~QueuePair() = default;
+    virtual std::uint32_t number() const = 0;
+    virtual QueuePairState state() const = 0;
+    virtual Result<void> post(const SendRequest& request) = 0;
+    virtual Result<void> post(const ReceiveRequest& request) = 0;
+    /// Everything posted completes as flushed, and nothing more is taken.
+    virtual void fail() = 0;
+};
+
+struct QueuePairOptions {
+    std::shared_ptr<ProtectionDomain> domain;
+    std::shared_ptr<CompletionQueue> send_completions;
+    std::shared_ptr<CompletionQueue> receive_completions;
+    std::shared_ptr<SharedReceiveQueue> shared_receives;  ///< or none, and it has its own
+    std::uint32_t sends = 128;
+    std::uint32_t receives = 128;
+    std::uint32_t pieces = 4;  ///< of memory, per request
+    std::uint32_t inline_bytes = 64;
+};
+
+/// What happened to no request in particular.
+struct AsyncEvent {
+    enum class Kind : std::uint8_t {
+        queue_pair_failed,       ///< the connection broke, or a protocol error
+        access_violation,        ///< the peer asked for what it may not have
+        request_violation,       ///< the peer's request made no sense
+        completions_overflowed,  ///< a completion queue was too small; its queue pairs failed
+        receives_low,            ///< a shared receive queue fell below its mark
+        last_receive_reached,    ///< a failed queue pair will take no more from the shared queue
+    } kind;
+    std::uint32_t queue_pair = 0;  ///< its number, where it is one's
+    const SharedReceiveQueue* receives = nullptr;
+    const CompletionQueue* completions = nullptr;
+};
+
+}  // namespace weft::verbs
