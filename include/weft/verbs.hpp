@@ -14,13 +14,11 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "weft/buffer.hpp"
 #include "weft/registered_memory.hpp"
 #include "weft/result.hpp"
-#include "weft/world.hpp"
 
 namespace weft::verbs {
 
@@ -142,14 +140,17 @@ public:
     virtual std::size_t posted() const = 0;
 };
 
-/// Registered memory. It is unregistered when this is destroyed; bytes already lent to the network
-/// are waited for: see Device::deregister().
+/// Registered memory. Destroying it deregisters without waiting: right where no connection can have
+/// bytes of it under way, and otherwise see deregister().
 class MemoryRegion {
 public:
     virtual ~MemoryRegion() = default;
     virtual SteeringTag tag() const = 0;
     virtual std::uint64_t address() const = 0;  ///< of the first byte, as the region counts
     virtual std::uint64_t size() const = 0;
+    /// From now on the tag opens nothing. `done` is called when no byte of the memory is lent to
+    /// the network any more: now it may go. Refused while windows are bound to it.
+    virtual Result<void> deregister(std::function<void()> done) = 0;
 
     /// The whole, or a part, as work wants it.
     LocalMemory local(std::uint64_t offset, std::uint32_t bytes) const {
@@ -193,8 +194,10 @@ public:
     virtual QueuePairState state() const = 0;
     virtual Result<void> post(const SendRequest& request) = 0;
     virtual Result<void> post(const ReceiveRequest& request) = 0;
-    /// Everything posted completes as flushed, and nothing more is taken.
+    /// Everything posted completes as flushed, and nothing more is taken. The connection ends.
     virtual void fail() = 0;
+    /// From failed to idle: to be connected again. Completions not polled yet stay where they are.
+    virtual Result<void> reset() = 0;
 };
 
 struct QueuePairOptions {
@@ -211,14 +214,14 @@ struct QueuePairOptions {
 /// What happened to no request in particular.
 struct AsyncEvent {
     enum class Kind : std::uint8_t {
-        queue_pair_failed,       ///< the connection broke, or a protocol error
+        queue_pair_failed,       ///< the connection broke, or the peer found fault with us
         access_violation,        ///< the peer asked for what it may not have
-        request_violation,       ///< the peer's request made no sense
-        completions_overflowed,  ///< a completion queue was too small; its queue pairs failed
+        request_violation,       ///< the peer's message made no sense
+        completions_overflowed,  ///< a completion queue was too small; its queue pairs fail
         receives_low,            ///< a shared receive queue fell below its mark
         last_receive_reached,    ///< a failed queue pair will take no more from the shared queue
-    } kind;
-    std::uint32_t queue_pair = 0;  ///< its number, where it is one's
+    } kind{};
+    std::uint32_t queue_pair = 0;  ///< its number, where it is about one
     const SharedReceiveQueue* receives = nullptr;
     const CompletionQueue* completions = nullptr;
 };

@@ -14,6 +14,10 @@ public:
     bool empty() const { return first_ == nullptr; }
     std::size_t size() const { return size_; }
 
+    T& front() {
+        WEFT_CHECK(!empty());
+        return *first_;
+    }
     void push_back(T& item) {
         item.next = nullptr;
         (empty() ? first_ : last_->next) = &item;

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "iwarp/fpdu_buffers.hpp"
+
+#include <bit>
+
+#include "base/check.hpp"
+
+namespace weft::iwarp {
+
+FpduBuffers::FpduBuffers(std::size_t bytes_max, std::size_t bytes_kept_max)
+    : bytes_max_(bytes_max), bytes_kept_max_(bytes_kept_max) {
+    WEFT_CHECK(bytes_max >= largest);
+}
+
+unsigned FpduBuffers::class_of(std::size_t size) {
+    WEFT_CHECK(size > 0 && size <= largest);
+    auto width = static_cast<unsigned>(std::bit_width(size - 1));
+    return width <= smallest_class ? 0 : width - smallest_class;
+}
+
+Buffer FpduBuffers::take(std::size_t size, FpduBufferWaiter& waiter) {
+    auto which = class_of(size);
+    auto bytes = std::size_t{1} << (smallest_class + which);
+    // Who waits is served first, or a small FPDU here and there could starve a long one.
+    bool others_first = !waiters_.empty() && !waiter.is_waiting_for_buffer;
+    if (others_first || bytes_lent_ + bytes > bytes_max_) {
+        if (!waiter.is_waiting_for_buffer) waiters_.push_back(waiter);
+        waiter.is_waiting_for_buffer = true;
+        return {};
+    }
+    bytes_lent_ += bytes;
+    if (waiter.is_waiting_for_buffer) {
+        forget(waiter);
+        if (!waiters_.empty()) waiters_.front().buffer_available();  // perhaps there is more
+    }
+    auto& kept = kept_[which];
+    if (kept.empty()) return {new std::byte[bytes], bytes};
+    bytes_kept_ -= bytes;
+    auto* memory = kept.back().release();
+    kept.pop_back();
+    return {memory, bytes};
+}
+
+void FpduBuffers::give_back(Buffer buffer) {
+    std::unique_ptr<std::byte[]> memory(buffer.data());
+    WEFT_CHECK(bytes_lent_ >= buffer.size());
+    bytes_lent_ -= buffer.size();
+    if (bytes_kept_ + buffer.size() <= bytes_kept_max_) {
+        bytes_kept_ += buffer.size();
+        kept_[class_of(buffer.size())].push_back(std::move(memory));
+    }
+    if (!waiters_.empty()) waiters_.front().buffer_available();
+}
+
+void FpduBuffers::forget(FpduBufferWaiter& waiter) {
+    if (!waiter.is_waiting_for_buffer) return;
+    waiter.is_waiting_for_buffer = false;
+    IntrusiveQueue<FpduBufferWaiter> others;
+    while (!waiters_.empty()) {
+        auto& each = waiters_.pop_front();
+        if (&each != &waiter) others.push_back(each);
+    }
+    waiters_ = others;
+}
+
+}  // namespace weft::iwarp

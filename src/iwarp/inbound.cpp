@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "iwarp/inbound.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.hpp"
+#include "iwarp/memory_faults.hpp"
+#include "wire/rdmap.hpp"
+
+namespace weft::iwarp {
+
+using wire::QueueNumber;
+using wire::RdmapOpcode;
+
+namespace {
+
+bool is_send(RdmapOpcode opcode) {
+    return opcode >= RdmapOpcode::send && opcode <= RdmapOpcode::send_solicited_invalidate;
+}
+bool is_immediate(RdmapOpcode opcode) {
+    return opcode == RdmapOpcode::immediate_data || opcode == RdmapOpcode::immediate_data_solicited;
+}
+
+/// The one size the body of this message can have; a Terminate's varies.
+std::size_t body_size(RdmapOpcode opcode) {
+    switch (opcode) {
+        case RdmapOpcode::read_request:
+            return wire_size<wire::ReadRequest>();
+        case RdmapOpcode::atomic_request:
+            return wire_size<wire::AtomicRequest>();
+        case RdmapOpcode::atomic_response:
+            return wire_size<wire::AtomicResponse>();
+        default:
+            return wire_size<wire::ImmediateData>();
+    }
+}
+
+std::size_t index_of(QueueNumber queue) {
+    return static_cast<std::size_t>(queue);
+}
+
+}  // namespace
+
+Inbound::Inbound(SessionOwner& owner, MemoryTable& memory, Asker asker, const Terms& terms,
+                 ReadResponder& responder, OutstandingReads& reads)
+    : owner_(owner),
+      memory_(memory),
+      asker_(asker),
+      terms_(terms),
+      responder_(responder),
+      reads_(reads),
+      control_piece_(control_) {}
+
+Result<Readiness> Inbound::begin(const InboundSegment& segment) {
+    places_.clear();
+    place_at_ = 0;
+    revocations_seen_ = memory_.revocations();
+    read_request_.reset();
+    if (auto* tagged = std::get_if<wire::TaggedSegment>(&segment.header))
+        return begin_tagged(*tagged, segment.payload_size);
+    return begin_untagged(std::get<wire::UntaggedSegment>(segment.header), segment.payload_size);
+}
+
+Result<Readiness> Inbound::begin_tagged(const wire::TaggedSegment& header, std::size_t size) {
+    if (header.opcode == RdmapOpcode::write) return begin_write(header, size);
+    if (header.opcode == RdmapOpcode::read_response) return begin_read_response(header, size);
+    return fault(wire::RemoteOperationError::unexpected_opcode);
+}
+
+Result<Readiness> Inbound::begin_write(const wire::TaggedSegment& header, std::size_t size) {
+    if (size == 0) return Readiness::ready;  // tag and offset may not even be looked at
+    auto place = add_place(header.steering_tag, static_cast<std::uint64_t>(header.offset), size,
+                           Rights::remote_write);
+    if (!place) return placement_fault(fault_of(place.error()));
+    return Readiness::ready;
+}
+
+/// The peer fills what we asked for: the oldest read, from where it was left, and nothing else.
+Result<Readiness> Inbound::begin_read_response(const wire::TaggedSegment& header,
+                                               std::size_t size) {
+    if (reads_.empty() || reads_.oldest().kind == OutstandingRead::Kind::atomic)
+        return fault(wire::RemoteOperationError::unexpected_opcode);
+    auto& read = reads_.oldest();
+    bool ends_it = size == read.size - read.received;
+    if (size > read.size - read.received || header.last != ends_it)
+        return fault(wire::TaggedBufferError::out_of_bounds);
+    if (size == 0) return Readiness::ready;
+    if (header.steering_tag != read.sink_tag)
+        return fault(wire::TaggedBufferError::invalid_steering_tag);
+    if (static_cast<std::uint64_t>(header.offset) != read.sink_offset + read.received)
+        return fault(wire::TaggedBufferError::out_of_bounds);
+    // It is our own request that is answered, so our own right is what counts.
+    auto place = add_place(read.sink_tag, static_cast<std::uint64_t>(header.offset), size,
+                           Rights::local_write);
+    if (!place) return placement_fault(fault_of(place.error()));
+    return Readiness::ready;
+}
+
+Result<void> Inbound::add_place(SteeringTag tag, std::uint64_t offset, std::size_t size,
+                                Rights rights) {
+    WEFT_TRY(auto bytes, memory_.resolve(tag, offset, size, rights, asker_));
+    places_.push_back({bytes, tag, offset, rights});
+    return {};
+}
+
+Result<Readiness> Inbound::begin_untagged(const wire::UntaggedSegment& header, std::size_t size) {
+    if (!wire::is_assigned(header.opcode) || wire::is_tagged(header.opcode))
+        return fault(wire::RemoteOperationError::unexpected_opcode);
+    if (header.opcode > RdmapOpcode::terminate && terms_.peer != Peer::weft)
+        return fault(wire::RemoteOperationError::unexpected_opcode);  // RFC 7306 was not agreed on
+    if (header.queue != wire::queue_of(header.opcode))
+        return fault(wire::UntaggedBufferError::invalid_queue);
+    if (header.message_number != next_message_[index_of(header.queue)])
+        return fault(wire::UntaggedBufferError::message_number_out_of_range);
+    return is_send(header.opcode) ? begin_send(header, size) : begin_control(header, size);
+}
+
+bool Inbound::is_ready_message(const wire::UntaggedSegment& header, std::size_t size) const {
+    return terms_.role == Role::responder && terms_.ready == ReadyMessage::send &&
+           header.message_number == 1 && header.message_offset == 0 && size == 0 && header.last &&
+           !peer_has_spoken_;
+}
+
+Result<Readiness> Inbound::begin_send(const wire::UntaggedSegment& header, std::size_t size) {
+    if (is_ready_message(header, size)) return Readiness::ready;
+    if (!receive_) {
+        if (header.message_offset != 0)
+            return fault(wire::UntaggedBufferError::invalid_message_offset);
+        receive_ = owner_.take_receive();
+        if (!receive_) return Readiness::not_yet;
+        receive_opcode_ = header.opcode;
+        received_ = 0;
+    }
+    if (header.message_offset != received_)
+        return fault(wire::UntaggedBufferError::invalid_message_offset);
+    if (header.opcode != receive_opcode_)
+        return fault(wire::RemoteOperationError::unexpected_opcode);
+    if (auto room = find_room_in_receive(size); !room) return room.error();
+    return Readiness::ready;
+}
+
+/// Resolved anew for each segment: what the application unregistered meanwhile is not written to.
+Result<void> Inbound::find_room_in_receive(std::size_t size) {
+    std::uint64_t skip = received_;
+    std::size_t left = size;
+    for (auto& piece : receive_->local) {
+        if (left == 0) break;
+        if (skip >= piece.size) {
+            skip -= piece.size;
+            continue;
+        }
+        auto count = std::min<std::size_t>(piece.size - skip, left);
+        if (!add_place(piece.tag, piece.address + skip, count, Rights::local_write)) {
+            receive_ = nullptr;
+            owner_.receive_ended({.status = verbs::Status::local_protection});
+            return local_fault();
+        }
+        skip = 0;
+        left -= count;
+    }
+    if (left == 0) return {};
+    receive_ = nullptr;
+    owner_.receive_ended({.status = verbs::Status::local_length});
+    return fault(wire::UntaggedBufferError::message_too_long);
+}
+
+Result<Readiness> Inbound::begin_control(const wire::UntaggedSegment& header, std::size_t size) {
+    if (header.message_offset != 0) return fault(wire::UntaggedBufferError::invalid_message_offset);
+    bool fits = header.opcode == RdmapOpcode::terminate ? size <= control_.size()
+                                                        : size == body_size(header.opcode);
+    if (!fits || !header.last) return fault(wire::UntaggedBufferError::message_too_long);
+    if (header.queue == QueueNumber::read_request && responder_.full())
+        return fault(wire::UntaggedBufferError::no_buffer);
+    if (is_immediate(header.opcode)) {
+        // A Send that is not whole yet has its receive; an immediate amid it makes no sense.
+        if (receive_) return fault(wire::RemoteOperationError::unexpected_opcode);
+        receive_ = owner_.take_receive();
+        if (!receive_) return Readiness::not_yet;
+    }
+    places_.push_back({.bytes = MemoryRange({&control_piece_, 1}, 0, size)});
+    return Readiness::ready;
+}
+
+Buffer Inbound::place() {
+    while (place_at_ < places_.size() && places_[place_at_].bytes.empty()) ++place_at_;
+    if (place_at_ == places_.size()) return {};
+    auto& here = places_[place_at_];
+    if (here.tag != SteeringTag{} && memory_.revocations() != revocations_seen_) {
+        // Some tag was taken back since. If it was this one, its memory may be gone already.
+        auto left = memory_.resolve(here.tag, here.offset, here.bytes.size(), here.rights, asker_);
+        if (!left) return {};
+        here.bytes = *left;
+    }
+    return here.bytes.front();
+}
+
+void Inbound::placed(std::size_t count) {
+    auto& here = places_[place_at_];
+    here.bytes.drop_front(count);
+    here.offset += count;
+}
+
+Result<void> Inbound::end(const InboundSegment& segment) {
+    Result<void> ended;
+    if (auto* tagged = std::get_if<wire::TaggedSegment>(&segment.header)) {
+        if (tagged->opcode == RdmapOpcode::read_response) {
+            ended = end_read_response(segment.payload_size, tagged->last);
+        } else {
+            write_bytes_ += segment.payload_size;
+            if (tagged->last) last_write_bytes_ = std::exchange(write_bytes_, 0);
+        }
+    } else {
+        auto& untagged = std::get<wire::UntaggedSegment>(segment.header);
+        ended = is_send(untagged.opcode) ? end_send(untagged, segment.payload_size)
+                                         : end_control(untagged, segment.payload_size);
+    }
+    if (!ended || peer_has_spoken_) return ended;
+    peer_has_spoken_ = true;
+    owner_.peer_spoke();
+    return {};
+}
+
+Result<void> Inbound::end_read_response(std::size_t size, bool last) {
+    reads_.oldest().received += static_cast<std::uint32_t>(size);
+    if (last) end_read(0);
+    return {};
+}
+
+void Inbound::end_read(std::uint64_t original) {
+    bool ours = reads_.oldest().kind != OutstandingRead::Kind::ready_message;
+    reads_.pop();
+    if (ours) owner_.read_ended(original);
+}
+
+Result<void> Inbound::end_send(const wire::UntaggedSegment& header, std::size_t size) {
+    received_ += static_cast<std::uint32_t>(size);
+    if (!header.last) return {};
+    ++next_message_[index_of(QueueNumber::send)];
+    if (!receive_) return {};  // the ready message
+    ReceiveOutcome outcome{.solicited = wire::solicits_event(header.opcode), .bytes = received_};
+    receive_ = nullptr;
+    if (wire::invalidates(header.opcode)) {
+        if (!memory_.invalidate(header.invalidate, asker_)) {
+            outcome.status = verbs::Status::local_protection;
+            owner_.receive_ended(outcome);
+            return fault(wire::RemoteProtectionError::cannot_invalidate);
+        }
+        outcome.invalidated = header.invalidate;
+    }
+    owner_.receive_ended(outcome);
+    return {};
+}
+
+Result<void> Inbound::end_control(const wire::UntaggedSegment& header, std::size_t size) {
+    ++next_message_[index_of(header.queue)];
+    ConstBuffer body = ConstBuffer(control_).first(size);
+    switch (header.opcode) {
+        case RdmapOpcode::read_request: {
+            WEFT_TRY(auto request, decode<wire::ReadRequest>(body));
+            read_request_ = request;
+            return responder_.add_read(request);
+        }
+        case RdmapOpcode::atomic_request: {
+            WEFT_TRY(auto request, decode<wire::AtomicRequest>(body));
+            return responder_.add_atomic(request);
+        }
+        case RdmapOpcode::atomic_response:
+            return end_atomic_response(body);
+        case RdmapOpcode::terminate: {
+            auto layout = terms_.peer == Peer::siw ? wire::TerminateLayout::siw
+                                                   : wire::guess_terminate_layout(body);
+            auto terminate = wire::decode_terminate(body, layout);
+            // However garbled, it ends the connection.
+            peer_terminate_ = terminate ? *terminate : wire::Terminate{};
+            return {};
+        }
+        default:
+            end_immediate(header, body);
+            return {};
+    }
+}
+
+Result<void> Inbound::end_atomic_response(ConstBuffer body) {
+    WEFT_TRY(auto response, decode<wire::AtomicResponse>(body));
+    if (reads_.empty() || reads_.oldest().kind != OutstandingRead::Kind::atomic ||
+        reads_.oldest().request_identifier != response.request_identifier)
+        return fault(wire::RemoteOperationError::unexpected_opcode);
+    auto& read = reads_.oldest();
+    auto bytes = memory_.resolve(read.sink_tag, read.sink_offset, sizeof response.original_value,
+                                 Rights::local_write, asker_);
+    if (!bytes) return local_fault();
+    auto* from = reinterpret_cast<const std::byte*>(&response.original_value);
+    for (std::size_t left = sizeof response.original_value; left > 0;) {
+        auto place = bytes->front();
+        std::memcpy(place.data(), from, place.size());
+        bytes->drop_front(place.size());
+        from += place.size();
+        left -= place.size();
+    }
+    end_read(response.original_value);
+    return {};
+}
+
+void Inbound::end_immediate(const wire::UntaggedSegment& header, ConstBuffer body) {
+    receive_ = nullptr;
+    owner_.receive_ended(
+        {.what = verbs::Ended::received_immediate,
+         .solicited = wire::solicits_event(header.opcode),
+         .bytes = static_cast<std::uint32_t>(last_write_bytes_),
+         .immediate = static_cast<std::uint32_t>(load_big_endian<4>(body.data()))});
+}
+
+}  // namespace weft::iwarp

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers the peer's RDMA Reads and atomics, in the order they came (RFC 5040, RFC 7306).
+//
+// An entry lives from the request to the last octet of its answer. There are as many as were agreed
+// on with the peer, who may not ask for more.
+#pragma once
+
+#include <array>
+#include <optional>
+
+#include "base/ring.hpp"
+#include "iwarp/memory_table.hpp"
+#include "iwarp/message.hpp"
+#include "wire/rdmap.hpp"
+
+namespace weft::iwarp {
+
+class ReadResponder {
+public:
+    ReadResponder(MemoryTable& memory, Asker asker, std::size_t depth);
+
+    bool full() const { return entries_.size() >= depth_; }
+    bool idle() const { return entries_.empty(); }
+
+    /// Refuses (with the fault to report) what the peer may not read.
+    Result<void> add_read(const wire::ReadRequest& request);
+    /// Does it at once; only the answer waits its turn.
+    Result<void> add_atomic(const wire::AtomicRequest& request);
+
+    /// The next answer, if there is one. An error if its memory was taken away in the meantime.
+    Result<std::optional<Message>> next_message();
+    void message_sent();
+
+private:
+    struct Entry {
+        bool atomic = false;
+        wire::ReadRequest request;
+        std::array<std::byte, wire_size<wire::AtomicResponse>()> body{};
+        Buffer body_piece;
+        Message::Source source;
+    };
+    Result<Message::Source> source_of(const wire::ReadRequest& request) const;
+
+    MemoryTable& memory_;
+    Asker asker_;
+    Ring<Entry> entries_;
+    std::size_t depth_;
+    std::size_t begun_ = 0;  ///< the first so many are with the sender
+};
+
+/// What RFC 7306 section 5.1 makes of eight octets.
+std::uint64_t apply_atomic(const wire::AtomicRequest& request, std::uint64_t original);
+
+}  // namespace weft::iwarp

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "iwarp/session.hpp"
+
+#include "base/check.hpp"
+#include "iwarp/fault.hpp"
+#include "wire/rdmap.hpp"
+
+namespace weft::iwarp {
+
+std::size_t ulpdu_max(const Terms& terms, std::size_t segment_size) {
+    if (terms.peer != Peer::unknown || segment_size == 0) return wire::ulpdu_limit;
+    return wire::largest_ulpdu(segment_size,
+                               terms.markers_out ? wire::Markers::present : wire::Markers::absent);
+}
+
+Session::Session(SessionOwner& owner, MemoryTable& memory, Asker asker, FpduBuffers& buffers,
+                 const Terms& terms, const SessionOptions& options)
+    : owner_(owner),
+      terms_(terms),
+      reads_(terms.outbound_reads),
+      responder_(memory, asker, terms.inbound_reads),
+      inbound_(owner, memory, asker, terms_, responder_, reads_),
+      receiver_(inbound_, buffers, *this,
+                {.checksum = terms.checksum,
+                 .markers = terms.markers_in,
+                 .placement = options.placement}),
+      sender_(*this, memory,
+              {.checksum = terms.checksum,
+               .markers = terms.markers_out,
+               .ulpdu_max = ulpdu_max(terms, options.segment_size)}),
+      under_way_(limits::messages_under_way),
+      ready_message_due_(terms.role == Role::initiator && terms.ready != ReadyMessage::none),
+      receive_patience_(options.receive_patience) {
+    if (!may_speak() && terms_.ready == ReadyMessage::none) silence_.begin();
+}
+
+Buffer Session::want() {
+    if (ended_) return {};
+    auto place = receiver_.want();
+    if (receiver_.is_amid_fpdu()) fpdu_patience_.begin();
+    return place;
+}
+
+void Session::filled(std::size_t count) {
+    note(receiver_.filled(count));
+}
+
+void Session::receive_posted() {
+    if (ended_ || !receiver_.is_stalled()) return;
+    note(receiver_.resume());
+    owner_.wake();
+}
+
+void Session::note(Result<void> outcome) {
+    if (ended_) return;  // what was received has made the owner end it
+    if (!outcome) return fail(outcome.error());
+    if (receiver_.is_stalled()) receive_patience_.begin();
+    if (inbound_.peer_terminate()) {
+        auto why = inbound_.peer_terminate()->control;
+        close();
+        owner_.session_failed(why, FaultOf::peer);
+    }
+}
+
+std::size_t Session::pending(std::span<ConstBuffer> pieces) {
+    asking_ = true;
+    auto count = sender_.pending(pieces);
+    asking_ = false;
+    if (!fault_found_) return count;
+    fail(*fault_found_);
+    return sender_.pending(pieces);
+}
+
+void Session::sent(std::size_t count) {
+    asking_ = true;
+    sender_.sent(count);
+    asking_ = false;
+    if (fault_found_) fail(*fault_found_);
+}
+
+bool Session::may_speak() const {
+    return terms_.role == Role::initiator || inbound_.peer_has_spoken() || silence_is_over_;
+}
+
+std::optional<Message> Session::next_message() {
+    if (!may_speak() || under_way_.full()) return std::nullopt;
+    if (ready_message_due_) {
+        ready_message_due_ = false;
+        under_way_.push_back(Origin::connection);
+        return ready_message();
+    }
+    // In turns: neither may the peer's long reads starve our work, nor our work its answers.
+    for (int attempt = 0; attempt < 2; ++attempt) {
+        bool answer = std::exchange(answer_is_next_, !answer_is_next_);
+        auto message = answer ? next_answer() : next_work();
+        if (fault_found_) return std::nullopt;
+        if (message) return message;
+    }
+    return std::nullopt;
+}
+
+std::optional<Message> Session::next_answer() {
+    auto message = responder_.next_message();
+    if (!message) {
+        fail(message.error());
+        return std::nullopt;
+    }
+    if (*message) under_way_.push_back(Origin::answer);
+    return *message;
+}
+
+std::optional<Message> Session::next_work() {
+    auto message = owner_.next_work();
+    if (message) under_way_.push_back(Origin::work);
+    return message;
+}
+
+void Session::message_sent() {
+    auto origin = under_way_.front();
+    under_way_.pop_front();
+    if (origin == Origin::answer) responder_.message_sent();
+    if (origin == Origin::work) owner_.work_sent();
+}
+
+Message Session::ready_message() {
+    // Nothing is sent, so no tag is looked at; but some RNICs refuse a tag of 0 unseen.
+    constexpr auto no_tag = SteeringTag{1};
+    switch (terms_.ready) {
+        case ReadyMessage::write:
+            return {.opcode = wire::RdmapOpcode::write, .tag = no_tag};
+        case ReadyMessage::read: {
+            encode(wire::ReadRequest{.sink_tag = no_tag, .source_tag = no_tag}, ready_body_);
+            body_piece_ = ready_body_;
+            body_source_ = {MemoryRange({&body_piece_, 1}, 0, wire_size<wire::ReadRequest>()), {}};
+            reads_.push({.kind = OutstandingRead::Kind::ready_message});
+            return {.opcode = wire::RdmapOpcode::read_request, .payload = {&body_source_, 1}};
+        }
+        default:
+            return {.opcode = wire::RdmapOpcode::send};
+    }
+}
+
+void Session::fail(Error why) {
+    if (ended_) return;
+    if (asking_) {
+        if (!fault_found_) fault_found_ = why;
+        return;
+    }
+    ended_ = true;
+    auto control = control_of(why);
+    compose_terminate(control);
+    sender_.wind_up(Message{.opcode = wire::RdmapOpcode::terminate, .payload = {&body_source_, 1}});
+    owner_.wake();
+    owner_.session_failed(control, FaultOf::us);
+}
+
+void Session::compose_terminate(const wire::TerminateControl& control) {
+    using enum wire::TerminateLayer;
+    wire::Terminate terminate{.control = control};
+    auto& segment = receiver_.segment();
+    // RFC 5040 section 4.8, figure 10: MPA's faults and local ones have no segment to show.
+    bool about_a_segment = (control.layer == rdmap || control.layer == ddp) &&
+                           control.error_type != 0 && !segment.header_octets.empty();
+    if (about_a_segment) {
+        terminate.control.segment_size_valid = true;
+        terminate.control.segment_header_included = true;
+        terminate.segment_size = static_cast<std::uint16_t>(segment.ulpdu_size);
+        terminate.segment_header = segment.header_octets;
+        bool remote_protection = control.layer == rdmap &&
+                                 control.error_type == static_cast<std::uint8_t>(
+                                                           wire::RdmapErrorType::remote_protection);
+        if (remote_protection && inbound_.read_request()) {
+            terminate.control.read_request_included = true;
+            terminate.read_request = *inbound_.read_request();
+        }
+    }
+    auto size = wire::encode_terminate(terminate, terminate_body_);
+    body_piece_ = terminate_body_;
+    body_source_ = {MemoryRange({&body_piece_, 1}, 0, size), {}};
+}
+
+void Session::close() {
+    if (ended_) return;
+    ended_ = true;
+    sender_.wind_up(std::nullopt);
+    owner_.wake();
+}
+
+std::optional<Instant> Session::deadline() const {
+    if (ended_) return std::nullopt;
+    std::optional<Instant> earliest;
+    for (auto* patience : {&fpdu_patience_, &receive_patience_, &silence_}) {
+        auto when = patience->deadline();
+        if (when && (!earliest || *when < *earliest)) earliest = when;
+    }
+    return earliest;
+}
+
+void Session::tick(Instant now) {
+    if (ended_) return;
+    if (silence_.is_over(now, !may_speak(), 0)) {
+        silence_is_over_ = true;
+        owner_.wake();
+    }
+    bool stalled = receiver_.is_stalled();
+    if (receive_patience_.is_over(now, stalled, receiver_.fpdu_count()))
+        return fail(fault(wire::UntaggedBufferError::no_buffer));
+    if (fpdu_patience_.is_over(now, receiver_.is_amid_fpdu() && !stalled, receiver_.fpdu_count()))
+        return fail(fault(wire::MpaError::connection_lost));
+}
+
+}  // namespace weft::iwarp

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verbs/completion_queue.hpp"
+
+#include <algorithm>
+
+namespace weft::verbs {
+
+CompletionQueueObject::CompletionQueueObject(std::shared_ptr<Announcer> announcer,
+                                             std::size_t capacity, std::function<void()> notify)
+    : announcer_(std::move(announcer)), completions_(capacity), notify_(std::move(notify)) {}
+
+CompletionQueueObject::~CompletionQueueObject() {
+    announcer_->forget(*this);
+}
+
+std::size_t CompletionQueueObject::poll(std::span<Completion> into) {
+    auto count = std::min(into.size(), completions_.size());
+    for (std::size_t i = 0; i < count; ++i) {
+        into[i] = completions_.front();
+        completions_.pop_front();
+    }
+    return count;
+}
+
+void CompletionQueueObject::arm(Wanted wanted) {
+    // Armed for any is armed for solicited ones too.
+    if (armed_ != Wanted::any) armed_ = wanted;
+}
+
+Result<void> CompletionQueueObject::resize(std::size_t capacity) {
+    if (capacity < completions_.size() || capacity == 0)
+        return Error{.code = Code::out_of_range,
+                     .where = static_cast<std::uint32_t>(completions_.size())};
+    Ring<Completion> larger(capacity);
+    for (; !completions_.empty(); completions_.pop_front()) larger.push_back(completions_.front());
+    completions_ = std::move(larger);
+    return {};
+}
+
+bool CompletionQueueObject::push(const Completion& completion) {
+    if (completions_.full()) return false;
+    completions_.push_back(completion);
+    bool solicited = completion.solicited || completion.status != Status::success;
+    if (armed_ && notify_ && (*armed_ == Wanted::any || solicited)) {
+        armed_.reset();
+        announcer_->add(*this);
+    }
+    return true;
+}
+
+}  // namespace weft::verbs

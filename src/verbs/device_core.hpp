@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all objects of a device share. Each keeps it alive, so an application may drop its handles
+// in any order.
+#pragma once
+
+#include <memory>
+
+#include "base/ring.hpp"
+#include "iwarp/fpdu_buffers.hpp"
+#include "iwarp/memory_table.hpp"
+#include "verbs/announcer.hpp"
+#include "verbs/limits.hpp"
+#include "weft/rdma.hpp"
+
+namespace weft::verbs {
+
+/// See DeviceCore::departing.
+class Departing {
+public:
+    virtual ~Departing() = default;
+};
+
+class DeviceCore final : private Announced {
+public:
+    DeviceCore(World& the_world, DeviceOptions options)
+        : world(the_world),
+          announcer(std::make_shared<Announcer>(the_world)),
+          memory(options.regions_max, static_cast<std::uint32_t>(the_world.random())),
+          buffers(iwarp::limits::fpdu_buffer_bytes, iwarp::limits::fpdu_buffer_bytes_kept),
+          on_event_(std::move(options.on_event)),
+          events_(limits::events_waiting) {}
+    ~DeviceCore() { announcer->forget(*this); }
+
+    /// The application hears of it from the world's loop. Of too many at once the last are lost.
+    void raise(const AsyncEvent& event) {
+        if (!on_event_ || events_.full()) return;
+        events_.push_back(event);
+        announcer->add(*this);
+    }
+    /// An object is going away: nobody shall be told of it any more.
+    void forget_events_about(const void* object) {
+        for (std::size_t i = 0; i < events_.size(); ++i) {
+            auto& event = events_[i];
+            if (event.receives == object) event.receives = nullptr;
+            if (event.completions == object) event.completions = nullptr;
+        }
+    }
+
+    /// The tag opens nothing from now on; `done` is called when no byte of its memory is lent.
+    Result<void> remove_memory(SteeringTag tag, std::function<void()> done) {
+        if (auto removed = memory.remove(tag); !removed) return removed;
+        if (!done) return {};
+        if (!memory.is_held(tag)) {
+            world.defer(std::move(done));
+        } else {
+            removed_.push_back({tag, std::move(done)});
+        }
+        return {};
+    }
+
+    World& world;
+    std::shared_ptr<Announcer> announcer;
+    iwarp::MemoryTable memory;
+    iwarp::FpduBuffers buffers;
+    std::uint32_t next_domain = 1;
+    std::uint32_t next_queue_pair = 1;
+    /// Connections nobody owns any more that have a last word to send. They end by themselves, or
+    /// with the device.
+    std::vector<std::unique_ptr<Departing>> departing;
+
+private:
+    void announce() override {
+        for (auto count = events_.size(); count > 0; --count) {
+            auto event = events_.front();
+            events_.pop_front();
+            on_event_(event);
+        }
+    }
+
+    struct Removed {
+        SteeringTag tag;
+        std::function<void()> done;
+    };
+
+    std::function<void(const AsyncEvent&)> on_event_;
+    Ring<AsyncEvent> events_;
+    std::vector<Removed> removed_;  ///< memory that is still lent
+};
+
+}  // namespace weft::verbs

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every bound of the software RNIC in one place: what a device reports as its limits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "iwarp/message.hpp"
+
+namespace weft::verbs::limits {
+
+inline constexpr std::uint32_t sends = 32'768;     ///< of one queue pair, posted
+inline constexpr std::uint32_t receives = 32'768;  ///< of one queue pair
+inline constexpr std::uint32_t shared_receives = 327'680;
+inline constexpr std::uint32_t completions = 3'276'800;  ///< of one queue
+inline constexpr std::uint32_t pieces = iwarp::ranges_per_message;
+inline constexpr std::uint32_t inline_bytes = 1024;
+inline constexpr std::uint32_t message_bytes = 0xffff'ffff;
+inline constexpr std::uint32_t regions = 1u << 20;
+inline constexpr std::uint32_t pieces_per_region = 1u << 16;
+inline constexpr std::uint16_t reads = 128;  ///< each way, per connection
+
+/// Messages of one queue pair that the sender has begun: what one system call can take.
+inline constexpr std::size_t messages_under_way = 16;
+inline constexpr std::size_t events_waiting = 4096;  ///< asynchronous ones, not told yet
+/// Connections of a listener whose request nobody has answered yet.
+inline constexpr std::size_t requests_waiting = 1024;
+
+}  // namespace weft::verbs::limits

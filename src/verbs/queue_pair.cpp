@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verbs/queue_pair.hpp"
+
+#include "base/check.hpp"
+#include "iwarp/memory_faults.hpp"
+
+namespace weft::verbs {
+namespace {
+
+/// What the peer's Terminate says about the work it stumbled on.
+Status status_for(const wire::TerminateControl& why) {
+    using enum wire::TerminateLayer;
+    bool protection =
+        (why.layer == rdmap &&
+         why.error_type == static_cast<std::uint8_t>(wire::RdmapErrorType::remote_protection)) ||
+        (why.layer == ddp &&
+         why.error_type == static_cast<std::uint8_t>(wire::DdpErrorType::tagged_buffer));
+    if (protection) return Status::remote_access;
+    bool untagged = why.layer == ddp && why.error_type == static_cast<std::uint8_t>(
+                                                              wire::DdpErrorType::untagged_buffer);
+    if (untagged) return Status::remote_invalid;
+    return why.layer == mpa ? Status::flushed : Status::remote_operation;
+}
+
+AsyncEvent::Kind event_for(const wire::TerminateControl& why, iwarp::FaultOf whose) {
+    if (whose == iwarp::FaultOf::peer) return AsyncEvent::Kind::queue_pair_failed;
+    switch (status_for(why)) {
+        case Status::remote_access:
+            return AsyncEvent::Kind::access_violation;
+        case Status::remote_invalid:
+            return AsyncEvent::Kind::request_violation;
+        default:
+            return AsyncEvent::Kind::queue_pair_failed;
+    }
+}
+
+}  // namespace
+
+QueuePairObject::QueuePairObject(std::shared_ptr<DeviceCore> core, const QueuePairOptions& options)
+    : core_(std::move(core)),
+      number_(core_->next_queue_pair++),
+      domain_(std::static_pointer_cast<ProtectionDomainObject>(options.domain)),
+      send_completions_(std::static_pointer_cast<CompletionQueueObject>(options.send_completions)),
+      receive_completions_(
+          std::static_pointer_cast<CompletionQueueObject>(options.receive_completions)),
+      shared_(std::static_pointer_cast<SharedReceiveQueueObject>(options.shared_receives)),
+      sends_({.capacity = options.sends,
+              .pieces = options.pieces,
+              .inline_bytes = options.inline_bytes},
+             core_->memory, {domain_->id(), iwarp::QueuePairId{number_}}),
+      receives_(shared_ ? 0 : options.receives, options.pieces) {}
+
+QueuePairObject::~QueuePairObject() {
+    if (link_) link_->queue_pair_gone();
+    session_.reset();
+    drop_taken();
+    if (shared_) shared_->forget(*this);
+}
+
+void QueuePairObject::drop_taken() {
+    if (!taken_) return;
+    shared_ ? shared_->give_back(*taken_) : receives_.give_back(*taken_);
+    taken_ = nullptr;
+}
+
+Result<void> QueuePairObject::post(const SendRequest& request) {
+    if (state_ == QueuePairState::idle) return Error{.code = Code::disconnected};
+    if (state_ != QueuePairState::running) {
+        // Accepted and flushed, so that an application finds all it posted in one place.
+        auto posted = sends_.post(request, iwarp::Peer::weft);
+        if (posted) flush(Status::flushed);
+        return posted;
+    }
+    if (auto posted = sends_.post(request, session_->terms().peer); !posted) return posted;
+    wake();
+    return {};
+}
+
+Result<void> QueuePairObject::post(const ReceiveRequest& request) {
+    if (shared_) return Error{.code = Code::unsupported};
+    if (auto posted = receives_.post(request); !posted) return posted;
+    if (session_ && state_ == QueuePairState::running) session_->receive_posted();
+    if (state_ != QueuePairState::idle && state_ != QueuePairState::running) flush(Status::flushed);
+    return {};
+}
+
+void QueuePairObject::fail() {
+    if (state_ == QueuePairState::running) return session_->fail(iwarp::local_fault());
+    step(LifeEvent::fault, Status::flushed);
+}
+
+Result<void> QueuePairObject::reset() {
+    if (state_ == QueuePairState::idle) return {};
+    if (state_ != QueuePairState::failed || link_) return Error{.code = Code::exhausted};
+    step(LifeEvent::reset, Status::flushed);
+    sends_.reset();
+    return {};
+}
+
+iwarp::Session& QueuePairObject::begin_session(const iwarp::Terms& terms,
+                                               const iwarp::SessionOptions& options) {
+    session_ = std::make_unique<iwarp::Session>(
+        *this, core_->memory, iwarp::Asker{domain_->id(), iwarp::QueuePairId{number_}},
+        core_->buffers, terms, options);
+    note(LifeEvent::connected);
+    return *session_;
+}
+
+void QueuePairObject::unlink() {
+    link_ = nullptr;
+    session_.reset();
+}
+
+std::optional<iwarp::Message> QueuePairObject::next_work() {
+    auto message = sends_.next_message(session_->reads());
+    if (sends_.has_failed()) session_->fail(iwarp::local_fault());
+    // Local work may have ended on the way, and what is done before the end is reported before it.
+    report_ended_sends();
+    return message;
+}
+
+void QueuePairObject::work_sent() {
+    sends_.message_sent();
+    report_ended_sends();
+}
+
+void QueuePairObject::read_ended(std::uint64_t) {
+    sends_.read_ended();
+    report_ended_sends();
+    if (sends_.has_failed()) return session_->fail(iwarp::local_fault());
+    if (sends_.has_unbegun()) wake();  // it may have waited for room, or behind a fence
+}
+
+const iwarp::PostedReceive* QueuePairObject::take_receive() {
+    taken_ = shared_ ? shared_->take(*this) : receives_.take();
+    return taken_ ? &taken_->receive : nullptr;
+}
+
+void QueuePairObject::receive_ended(const iwarp::ReceiveOutcome& outcome) {
+    end_receive(outcome);
+}
+
+void QueuePairObject::end_receive(const iwarp::ReceiveOutcome& outcome) {
+    WEFT_CHECK(taken_);
+    Completion completion{.id = taken_->receive.id,
+                          .status = outcome.status,
+                          .what = outcome.what,
+                          .solicited = outcome.solicited,
+                          .bytes = outcome.bytes,
+                          .immediate = outcome.immediate,
+                          .invalidated = outcome.invalidated};
+    drop_taken();
+    report(*receive_completions_, completion);
+}
+
+void QueuePairObject::wake() {
+    if (link_) link_->wake();
+}
+
+void QueuePairObject::peer_spoke() {
+    if (link_) link_->peer_spoke();
+    if (sends_.has_unbegun()) wake();
+}
+
+void QueuePairObject::receive_posted() {
+    if (session_ && state_ == QueuePairState::running) session_->receive_posted();
+}
+
+void QueuePairObject::session_failed(const wire::TerminateControl& why, iwarp::FaultOf whose) {
+    event_kind_ = event_for(why, whose);
+    bool by_peer = whose == iwarp::FaultOf::peer;
+    step(by_peer ? LifeEvent::peer_terminated : LifeEvent::fault,
+         by_peer ? status_for(why) : Status::flushed);
+}
+
+void QueuePairObject::step(LifeEvent event, Status first_send) {
+    auto next = next_step(state_, event);
+    if (!next) return;
+    state_ = next->to;
+    if (includes(next->then, Duty::raise_event))
+        core_->raise({.kind = event_kind_, .queue_pair = number_});
+    if (includes(next->then, Duty::flush_work)) flush(first_send);
+}
+
+void QueuePairObject::flush(Status first_send) {
+    sends_.flush(first_send);
+    report_ended_sends();
+    if (taken_) end_receive({.status = Status::flushed});
+    if (shared_) {
+        shared_->forget(*this);
+        core_->raise({.kind = AsyncEvent::Kind::last_receive_reached, .queue_pair = number_});
+        return;
+    }
+    while ((taken_ = receives_.take())) end_receive({.status = Status::flushed});
+}
+
+void QueuePairObject::report_ended_sends() {
+    while (auto completion = sends_.next_completion()) report(*send_completions_, *completion);
+}
+
+void QueuePairObject::report(CompletionQueueObject& queue, Completion completion) {
+    completion.queue_pair = number_;
+    if (queue.push(completion)) return;
+    core_->raise({.kind = AsyncEvent::Kind::completions_overflowed,
+                  .queue_pair = number_,
+                  .completions = &queue});
+    if (session_ && state_ == QueuePairState::running) session_->fail(iwarp::local_fault());
+}
+
+}  // namespace weft::verbs

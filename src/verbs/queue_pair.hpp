@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// A queue pair: work goes in by post(), completions come out; in between a connection's session
+// moves the bytes. The queue pair outlives its connections and can be given another.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "iwarp/session.hpp"
+#include "verbs/completion_queue.hpp"
+#include "verbs/device_core.hpp"
+#include "verbs/protection_domain.hpp"
+#include "verbs/queue_pair_life.hpp"
+#include "verbs/receive_queue.hpp"
+#include "verbs/send_queue.hpp"
+#include "verbs/shared_receive_queue.hpp"
+
+namespace weft::verbs {
+
+/// The connection, as its queue pair sees it.
+class QueuePairLink {
+public:
+    virtual void wake() = 0;
+    virtual void peer_spoke() = 0;
+    /// The queue pair is going away, and with it the session.
+    virtual void queue_pair_gone() = 0;
+
+protected:
+    ~QueuePairLink() = default;
+};
+
+class QueuePairObject final : public QueuePair, private iwarp::SessionOwner, private ReceiveWaiter {
+public:
+    /// The options have been checked, and their objects are this device's.
+    QueuePairObject(std::shared_ptr<DeviceCore> core, const QueuePairOptions& options);
+    ~QueuePairObject() override;
+
+    std::uint32_t number() const override { return number_; }
+    QueuePairState state() const override { return state_; }
+    Result<void> post(const SendRequest& request) override;
+    Result<void> post(const ReceiveRequest& request) override;
+    void fail() override;
+    Result<void> reset() override;
+
+    // For its connection.
+    bool is_linked() const { return link_ != nullptr; }
+    void link(QueuePairLink& link) { link_ = &link; }
+    /// Full operation begins. The session stays until unlink().
+    iwarp::Session& begin_session(const iwarp::Terms& terms, const iwarp::SessionOptions& options);
+    iwarp::Session* session() { return session_.get(); }
+    void note(LifeEvent event) { step(event, Status::flushed); }
+    /// The connection is going away: no byte of ours is lent any more.
+    void unlink();
+
+private:
+    std::optional<iwarp::Message> next_work() override;
+    void work_sent() override;
+    void read_ended(std::uint64_t original) override;
+    const iwarp::PostedReceive* take_receive() override;
+    void receive_ended(const iwarp::ReceiveOutcome& outcome) override;
+    void wake() override;
+    void peer_spoke() override;
+    void session_failed(const wire::TerminateControl& why, iwarp::FaultOf whose) override;
+    void receive_posted() override;
+
+    void step(LifeEvent event, Status first_send);
+    void flush(Status first_send);
+    void report_ended_sends();
+    void report(CompletionQueueObject& queue, Completion completion);
+    void end_receive(const iwarp::ReceiveOutcome& outcome);
+    void drop_taken();
+
+    std::shared_ptr<DeviceCore> core_;
+    const std::uint32_t number_;
+    std::shared_ptr<ProtectionDomainObject> domain_;
+    std::shared_ptr<CompletionQueueObject> send_completions_;
+    std::shared_ptr<CompletionQueueObject> receive_completions_;
+    std::shared_ptr<SharedReceiveQueueObject> shared_;
+    SendQueue sends_;
+    ReceiveQueue receives_;  ///< of its own; empty where they are shared
+    ReceiveQueue::Slot* taken_ = nullptr;
+
+    QueuePairState state_ = QueuePairState::idle;
+    AsyncEvent::Kind event_kind_ = AsyncEvent::Kind::queue_pair_failed;
+    QueuePairLink* link_ = nullptr;
+    std::unique_ptr<iwarp::Session> session_;
+};
+
+}  // namespace weft::verbs

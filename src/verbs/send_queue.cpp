@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verbs/send_queue.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.hpp"
+#include "wire/rdmap.hpp"
+
+namespace weft::verbs {
+
+using iwarp::Message;
+using iwarp::OutstandingRead;
+using wire::RdmapOpcode;
+
+namespace {
+
+bool is_local(Operation operation) {
+    return operation >= Operation::bind_window;
+}
+bool is_atomic(Operation operation) {
+    return operation == Operation::compare_and_swap || operation == Operation::fetch_and_add;
+}
+bool is_read(Operation operation) {
+    return operation == Operation::read || operation == Operation::read_invalidate;
+}
+bool awaits_answer(Operation operation) {
+    return is_read(operation) || is_atomic(operation);
+}
+/// Whether RFC 7306 is needed, which only we are known to speak.
+bool is_extension(Operation operation) {
+    return is_atomic(operation) || operation == Operation::write_immediate;
+}
+
+RdmapOpcode send_opcode(Operation operation, bool solicited) {
+    if (operation == Operation::send_invalidate)
+        return solicited ? RdmapOpcode::send_solicited_invalidate : RdmapOpcode::send_invalidate;
+    return solicited ? RdmapOpcode::send_solicited : RdmapOpcode::send;
+}
+
+}  // namespace
+
+SendQueue::SendQueue(const SendQueueOptions& options, iwarp::MemoryTable& memory,
+                     iwarp::Asker asker)
+    : memory_(memory),
+      asker_(asker),
+      options_(options),
+      slots_(options.capacity),
+      pieces_(std::size_t{options.capacity} * options.pieces),
+      inlined_(std::size_t{options.capacity} * options.inline_bytes),
+      under_way_(std::min<std::size_t>(options.capacity + 1, limits::messages_under_way)),
+      awaited_(options.capacity) {
+    for (auto& entry : under_way_) entry.sources.reserve(options.pieces);
+}
+
+LocalMemory* SendQueue::pieces_of(std::uint64_t number) {
+    return pieces_.data() + number % slots_.size() * options_.pieces;
+}
+std::byte* SendQueue::inlined_of(std::uint64_t number) {
+    return inlined_.data() + number % slots_.size() * options_.inline_bytes;
+}
+
+Result<void> SendQueue::check(const SendRequest& request, iwarp::Peer peer,
+                              std::uint64_t bytes) const {
+    if (end_ - first_ == slots_.size())
+        return Error{.code = Code::exhausted, .where = static_cast<std::uint32_t>(slots_.size())};
+    if (is_extension(request.operation) && peer != iwarp::Peer::weft)
+        return Error{.code = Code::unsupported};
+    if (request.local.size() > options_.pieces)
+        return Error{.code = Code::out_of_range, .where = options_.pieces};
+    if (bytes > limits::message_bytes)
+        return Error{.code = Code::out_of_range, .where = limits::message_bytes};
+    // The peer's answer names one place: that is all a Read Request has room for.
+    if (is_read(request.operation) && request.local.size() > 1)
+        return Error{.code = Code::out_of_range, .where = 1};
+    if (is_atomic(request.operation) &&
+        (request.local.size() != 1 || bytes != sizeof(std::uint64_t)))
+        return Error{.code = Code::malformed};
+    if (request.inlined && (bytes > options_.inline_bytes || awaits_answer(request.operation)))
+        return Error{.code = Code::out_of_range, .where = options_.inline_bytes};
+    bool complete = request.operation == Operation::bind_window ? request.binding != nullptr
+                    : request.operation == Operation::fast_register
+                        ? request.registration != nullptr
+                        : true;
+    if (!complete) return Error{.code = Code::malformed};
+    return {};
+}
+
+Result<void> SendQueue::post(const SendRequest& request, iwarp::Peer peer) {
+    std::uint64_t bytes = 0;
+    for (auto& piece : request.local) bytes += piece.size;
+    if (auto good = check(request, peer, bytes); !good) return good;
+
+    Slot& work = slot(end_);
+    work = {.id = request.id,
+            .operation = request.operation,
+            .signalled = request.signalled,
+            .solicited = request.solicited,
+            .fenced = request.fenced,
+            .inlined = request.inlined,
+            .bytes = static_cast<std::uint32_t>(bytes),
+            .remote = request.remote,
+            .invalidate = request.invalidate,
+            .immediate = request.immediate,
+            .operand = request.operand,
+            .compare = request.compare};
+    if (request.binding) work.binding = std::make_unique<WindowBinding>(*request.binding);
+    if (request.registration)
+        work.registration = std::make_unique<FastRegistration>(*request.registration);
+    if (request.inlined) {
+        auto* to = inlined_of(end_);
+        for (auto& piece : request.local) {
+            if (piece.size == 0) continue;
+            std::memcpy(to, reinterpret_cast<const std::byte*>(piece.address), piece.size);
+            to += piece.size;
+        }
+    } else {
+        std::copy(request.local.begin(), request.local.end(), pieces_of(end_));
+        work.piece_count = static_cast<std::uint32_t>(request.local.size());
+    }
+    ++end_;
+    return {};
+}
+
+std::optional<Message> SendQueue::next_message(iwarp::OutstandingReads& reads) {
+    while (next_ != end_ && !failed_) {
+        Slot& work = slot(next_);
+        if (work.fenced && !reads.empty()) return std::nullopt;
+        if (!is_local(work.operation)) return begin_message(work, reads);
+        if (!begin_local(work)) return std::nullopt;
+        ++next_;
+    }
+    return std::nullopt;
+}
+
+bool SendQueue::begin_local(Slot& work) {
+    Result<void> done;
+    if (work.operation == Operation::bind_window) {
+        done = memory_.bind(*work.binding, asker_);
+    } else if (work.operation == Operation::fast_register) {
+        done = memory_.fast_register(*work.registration, asker_);
+    } else {
+        done = memory_.invalidate(work.invalidate, asker_);
+    }
+    work.stage = Stage::ended;
+    if (done) return true;
+    stop(work, work.operation == Operation::bind_window ? Status::window_binding
+                                                        : Status::local_operation);
+    return false;
+}
+
+std::optional<Message> SendQueue::begin_message(Slot& work, iwarp::OutstandingReads& reads) {
+    if (under_way_end_ - under_way_first_ == under_way_.size()) return std::nullopt;
+    if (awaits_answer(work.operation)) {
+        if (reads.full()) return std::nullopt;
+        if (!sink_allows(next_, work.bytes)) return stop(work, Status::local_protection);
+        return is_atomic(work.operation) ? begin_atomic(work, reads) : begin_read(work, reads);
+    }
+    if (work.written) return begin_immediate(work);
+
+    bool whole = work.operation != Operation::write_immediate;
+    auto& entry = begin_under_way(whole);
+    if (!gather(work, entry)) {
+        --under_way_end_;
+        return stop(work, Status::local_protection);
+    }
+    work.stage = Stage::under_way;
+    work.written = true;
+    if (whole) ++next_;
+    if (work.operation == Operation::write || work.operation == Operation::write_immediate)
+        return Message{.opcode = RdmapOpcode::write,
+                       .tag = work.remote.tag,
+                       .offset = work.remote.address,
+                       .payload = entry.sources};
+    return Message{
+        .opcode = send_opcode(work.operation, work.solicited),
+        .tag = work.operation == Operation::send_invalidate ? work.invalidate : SteeringTag{},
+        .payload = entry.sources};
+}
+
+SendQueue::UnderWay& SendQueue::begin_under_way(bool ends_sending) {
+    auto& entry = under_way_[under_way_end_++ % under_way_.size()];
+    entry.number = next_;
+    entry.ends_sending = ends_sending;
+    entry.sources.clear();
+    return entry;
+}
+
+Message SendQueue::with_body(Message message, UnderWay& entry, std::size_t size) {
+    entry.piece = Buffer(entry.body).first(size);
+    entry.sources.push_back({iwarp::MemoryRange({&entry.piece, 1}, 0, size), {}});
+    message.payload = entry.sources;
+    return message;
+}
+
+/// Finds the bytes to send. False if a tag of our own does not allow it.
+bool SendQueue::gather(Slot& work, UnderWay& entry) {
+    if (work.inlined) {
+        entry.piece = {inlined_of(next_), work.bytes};
+        if (work.bytes > 0)
+            entry.sources.push_back({iwarp::MemoryRange({&entry.piece, 1}, 0, work.bytes), {}});
+        return true;
+    }
+    for (std::uint32_t i = 0; i < work.piece_count; ++i) {
+        auto& piece = pieces_of(next_)[i];
+        if (piece.size == 0) continue;
+        auto bytes =
+            memory_.resolve(piece.tag, piece.address, piece.size, Rights::local_read, asker_);
+        if (!bytes) return false;
+        entry.sources.push_back({*bytes, piece.tag});
+    }
+    return true;
+}
+
+bool SendQueue::sink_allows(std::uint64_t number, std::uint32_t size) const {
+    if (size == 0) return true;
+    auto& piece = pieces_[number % slots_.size() * options_.pieces];
+    return memory_.resolve(piece.tag, piece.address, size, Rights::local_write, asker_).has_value();
+}
+
+Message SendQueue::begin_read(Slot& work, iwarp::OutstandingReads& reads) {
+    // A read of nothing needs no memory; but some RNICs refuse a tag of 0 unseen.
+    LocalMemory sink{.tag = SteeringTag{1}};
+    if (work.piece_count > 0) sink = pieces_of(next_)[0];
+    auto source_tag = work.remote.tag == SteeringTag{} ? SteeringTag{1} : work.remote.tag;
+    auto& entry = begin_under_way(true);
+    encode(wire::ReadRequest{.sink_tag = sink.tag,
+                             .sink_offset = wire::TaggedOffset{sink.address},
+                             .size = work.bytes,
+                             .source_tag = source_tag,
+                             .source_offset = wire::TaggedOffset{work.remote.address}},
+           entry.body);
+    reads.push({.kind = OutstandingRead::Kind::read,
+                .sink_tag = sink.tag,
+                .sink_offset = sink.address,
+                .size = work.bytes});
+    awaited_.push_back(next_++);
+    work.stage = Stage::under_way;
+    return with_body({.opcode = RdmapOpcode::read_request}, entry, wire_size<wire::ReadRequest>());
+}
+
+Message SendQueue::begin_atomic(Slot& work, iwarp::OutstandingReads& reads) {
+    bool swap = work.operation == Operation::compare_and_swap;
+    auto& sink = pieces_of(next_)[0];
+    auto identifier = static_cast<std::uint32_t>(next_);
+    auto& entry = begin_under_way(true);
+    encode(wire::AtomicRequest{.operation = swap ? wire::AtomicOperation::compare_swap
+                                                 : wire::AtomicOperation::fetch_add,
+                               .request_identifier = identifier,
+                               .remote_tag = work.remote.tag,
+                               .remote_offset = wire::TaggedOffset{work.remote.address},
+                               .add_or_swap = work.operand,
+                               .add_or_swap_mask = swap ? ~0ull : 0,
+                               .compare = swap ? work.compare : 0},
+           entry.body);
+    reads.push({.kind = OutstandingRead::Kind::atomic,
+                .sink_tag = sink.tag,
+                .sink_offset = sink.address,
+                .request_identifier = identifier});
+    awaited_.push_back(next_++);
+    work.stage = Stage::under_way;
+    return with_body({.opcode = RdmapOpcode::atomic_request}, entry,
+                     wire_size<wire::AtomicRequest>());
+}
+
+Message SendQueue::begin_immediate(Slot& work) {
+    auto& entry = begin_under_way(true);
+    entry.body = {};
+    store_big_endian<4>(work.immediate, entry.body.data());
+    ++next_;
+    return with_body({.opcode = work.solicited ? RdmapOpcode::immediate_data_solicited
+                                               : RdmapOpcode::immediate_data},
+                     entry, wire_size<wire::ImmediateData>());
+}
+
+std::optional<Message> SendQueue::stop(Slot& work, Status status) {
+    work.stage = Stage::ended;
+    work.status = status;
+    failed_ = true;
+    return std::nullopt;
+}
+
+void SendQueue::message_sent() {
+    WEFT_CHECK(under_way_first_ != under_way_end_);
+    auto& entry = under_way_[under_way_first_++ % under_way_.size()];
+    if (!entry.ends_sending) return;
+    Slot& work = slot(entry.number);
+    work.stage = awaits_answer(work.operation) ? Stage::answer_awaited : Stage::ended;
+}
+
+void SendQueue::read_ended() {
+    Slot& work = slot(awaited_.front());
+    if (work.operation == Operation::read_invalidate && work.piece_count > 0)
+        if (!memory_.invalidate(pieces_of(awaited_.front())[0].tag, asker_))
+            stop(work, Status::local_protection);
+    awaited_.pop_front();
+    work.stage = Stage::ended;
+}
+
+std::optional<Completion> SendQueue::next_completion() {
+    while (first_ != end_) {
+        Slot& work = slot(first_);
+        if (work.stage != Stage::ended) return std::nullopt;
+        ++first_;
+        if (!work.signalled && work.status == Status::success) continue;
+        return Completion{.id = work.id,
+                          .status = work.status,
+                          .what = Ended::sent,
+                          .operation = work.operation,
+                          .bytes = work.bytes};
+    }
+    return std::nullopt;
+}
+
+void SendQueue::flush(Status first) {
+    for (auto number = first_; number != end_; ++number) {
+        Slot& work = slot(number);
+        if (work.stage == Stage::ended) continue;
+        work.stage = Stage::ended;
+        work.status = std::exchange(first, Status::flushed);
+    }
+    next_ = end_;
+    awaited_.clear();
+}
+
+void SendQueue::reset() {
+    first_ = next_ = end_;
+    under_way_first_ = under_way_end_;
+    awaited_.clear();
+    failed_ = false;
+}
+
+}  // namespace weft::verbs

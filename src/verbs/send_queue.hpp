@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Posted work, from post() to its completion.
+//
+// Work begins in the order it was posted and completes in that order too, although it does not end
+// in it: a Send has ended when TCP has taken it, a Read when its answer is here. So a slot whose
+// work has ended waits until all before it have.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "base/ring.hpp"
+#include "iwarp/memory_table.hpp"
+#include "iwarp/message.hpp"
+#include "iwarp/session.hpp"
+#include "verbs/limits.hpp"
+#include "weft/verbs.hpp"
+
+namespace weft::verbs {
+
+struct SendQueueOptions {
+    std::uint32_t capacity = 0;
+    std::uint32_t pieces = 0;
+    std::uint32_t inline_bytes = 0;
+};
+
+class SendQueue {
+public:
+    SendQueue(const SendQueueOptions& options, iwarp::MemoryTable& memory, iwarp::Asker asker);
+
+    /// Refuses what cannot be: too many pieces or bytes, no room, a kind the peer does not know.
+    Result<void> post(const SendRequest& request, iwarp::Peer peer);
+    bool empty() const { return first_ == end_; }
+    bool has_unbegun() const { return next_ != end_; }
+
+    /// The next message that may go; local work on the way is done. Failed work stops the queue:
+    /// see failure().
+    std::optional<iwarp::Message> next_message(iwarp::OutstandingReads& reads);
+    void message_sent();
+    void read_ended();
+    /// Work that failed by our own fault: it has been completed with its status, and the connection
+    /// cannot go on.
+    bool has_failed() const { return failed_; }
+
+    /// The oldest work that has ended, if all before it have.
+    std::optional<Completion> next_completion();
+    /// The oldest work gets `first`, if anything is left, and all others are flushed.
+    void flush(Status first);
+    /// Forgets the flushed: for a queue pair that is used again.
+    void reset();
+
+private:
+    enum class Stage : std::uint8_t { posted, under_way, answer_awaited, ended };
+    struct Slot {
+        std::uint64_t id = 0;
+        Operation operation{};
+        Stage stage{};
+        Status status{};
+        bool signalled = false, solicited = false, fenced = false, inlined = false;
+        bool written = false;  ///< write_immediate: the first half has begun
+        std::uint32_t piece_count = 0;
+        std::uint32_t bytes = 0;
+        RemoteMemory remote;
+        SteeringTag invalidate{};
+        std::uint32_t immediate = 0;
+        std::uint64_t operand = 0, compare = 0;
+        std::unique_ptr<WindowBinding> binding;
+        std::unique_ptr<FastRegistration> registration;
+    };
+    /// A message with the sender: what it points to.
+    struct UnderWay {
+        std::uint64_t number = 0;   ///< of the slot
+        bool ends_sending = false;  ///< no other message of the slot follows
+        std::vector<iwarp::Message::Source> sources;
+        std::array<std::byte, wire_size<wire::AtomicRequest>()> body{};
+        Buffer piece;  ///< the body, or the inlined bytes
+    };
+
+    Slot& slot(std::uint64_t number) { return slots_[number % slots_.size()]; }
+    LocalMemory* pieces_of(std::uint64_t number);
+    std::byte* inlined_of(std::uint64_t number);
+    Result<void> check(const SendRequest& request, iwarp::Peer peer, std::uint64_t bytes) const;
+    bool begin_local(Slot& work);
+    std::optional<iwarp::Message> begin_message(Slot& work, iwarp::OutstandingReads& reads);
+    UnderWay& begin_under_way(bool ends_sending);
+    iwarp::Message with_body(iwarp::Message message, UnderWay& entry, std::size_t size);
+    bool gather(Slot& work, UnderWay& entry);
+    iwarp::Message begin_read(Slot& work, iwarp::OutstandingReads& reads);
+    iwarp::Message begin_atomic(Slot& work, iwarp::OutstandingReads& reads);
+    iwarp::Message begin_immediate(Slot& work);
+    std::optional<iwarp::Message> stop(Slot& work, Status status);
+    bool sink_allows(std::uint64_t number, std::uint32_t size) const;
+
+    iwarp::MemoryTable& memory_;
+    const iwarp::Asker asker_;
+    const SendQueueOptions options_;
+    std::vector<Slot> slots_;
+    std::vector<LocalMemory> pieces_;  ///< so many for each slot
+    std::vector<std::byte> inlined_;
+    std::vector<UnderWay> under_way_;  ///< a ring
+    std::uint64_t under_way_first_ = 0, under_way_end_ = 0;
+    Ring<std::uint64_t> awaited_;  ///< slots whose answers have not come, in order
+    std::uint64_t first_ = 0;      ///< the oldest slot; numbers count up for ever
+    std::uint64_t next_ = 0;       ///< the first whose work has not begun
+    std::uint64_t end_ = 0;
+    bool failed_ = false;
+};
+
+}  // namespace weft::verbs
