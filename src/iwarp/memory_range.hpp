@@ -16,7 +16,9 @@ public:
     MemoryRange() = default;
     /// `size` bytes that begin `skip` bytes into the first of `pieces`. No piece is empty.
     MemoryRange(std::span<const Buffer> pieces, std::size_t skip, std::size_t size)
-        : pieces_(pieces), skip_(skip), size_(size) {}
+        : pieces_(pieces), skip_(skip), size_(size) {
+        WEFT_CHECK(size == 0 || (!pieces.empty() && skip < pieces.front().size()));
+    }
 
     std::size_t size() const { return size_; }
     bool empty() const { return size_ == 0; }

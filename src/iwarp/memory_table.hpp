@@ -11,69 +11,97 @@
 #include <span>
 #include <vector>
 
-#include "iwarp/memory_range.hpp"
-#include "weft/registered_memory.hpp"
-#include "weft/result.hpp"
+#include "base/intrusive_queue.hpp"
+#include "iwarp/memory_entry.hpp"
 #include "weft/verbs.hpp"
 
 namespace weft::iwarp {
 
-enum class DomainId : std::uint32_t {};
-/// The number of a queue pair, as windows of the second kind remember it.
-enum class QueuePairId : std::uint32_t {};
-
-/// On whose behalf a tag is used.
-struct Asker {
-    DomainId domain{};
-    QueuePairId queue_pair{};
-};
-
-/// Why a tag was refused: Error::detail of what the table returns.
-enum class MemoryFault : std::uint16_t {
-    invalid_tag,   ///< no such index, or another key, or no memory under it now
-    wrong_domain,  ///< or bound to another queue pair
-    no_rights,
-    out_of_bounds,
-    offset_wraps,       ///< offset and size do not fit 64 bits
-    cannot_invalidate,  ///< not a kind of tag that can be, or windows still stand on it
-};
-MemoryFault fault_of(Error error);
+/// Indices are 1 to this: an index of 0 is never given out, so no tag is ever 0.
+inline constexpr std::uint32_t memory_index_max = (1u << 24) - 1;
+/// A region's pieces: a gibibyte of scattered 4 KiB pages is four such regions.
+inline constexpr std::size_t pieces_per_region_max = 1u << 16;
 
 class MemoryTable {
 public:
     /// `first_index`: where indices begin to be given out, so that tags are not the same each run.
+    /// Any number will do; it is brought into range. The index that has been free for longest is
+    /// given out next, so that a tag just removed stays dead for as long as there is room.
     MemoryTable(std::size_t capacity, std::uint32_t first_index);
+    MemoryTable(const MemoryTable&) = delete;
+    MemoryTable& operator=(const MemoryTable&) = delete;
 
+    // What the owners of memory do. Tags that come back are new ones: their key has moved on.
+
+    /// `address` is the first byte's offset, unless they count from zero.
     Result<SteeringTag> add_region(DomainId domain, std::span<const Buffer> pieces,
                                    std::uint64_t address, Rights rights, Addressing addressing);
     /// An entry without memory: resolve() refuses it until fast_register().
     Result<SteeringTag> allocate(DomainId domain, std::size_t pieces_max);
+    /// Puts memory under an allocated tag that has none, and takes the key the tag comes with.
+    /// Refused as still_lent (Code::exhausted) while bytes of the memory it had before are held:
+    /// they would become bytes of the new. Work that meets this waits for a release().
     Result<void> fast_register(const verbs::FastRegistration& registration, Asker asker);
     Result<SteeringTag> add_window(DomainId domain, verbs::WindowKind kind);
-    Result<void> bind(const verbs::WindowBinding& binding, Asker asker);
+    /// Returns the tag by which the window is known from now on. A window of the first kind may be
+    /// bound again and gets a new key each time; a size of 0 unbinds it. One of the second kind
+    /// must be invalidated first, takes the key that `binding.window` comes with, and is from now
+    /// on for the asker's queue pair alone.
+    Result<SteeringTag> bind(const verbs::WindowBinding& binding, Asker asker);
 
     /// From now on the tag opens nothing; its entry stays, to be registered or bound again. Only
-    /// allocated entries and windows of the second kind can be invalidated.
+    /// allocated entries and windows of the second kind can be invalidated, by whoever may use
+    /// them; and it must be valid (RFC 5040 section 7.2).
     Result<void> invalidate(SteeringTag tag, Asker asker);
     /// From now on the tag opens nothing, and the entry is free once nobody holds it: see hold().
-    /// A region with windows on it is refused.
+    /// A region with windows on it is refused. The key is looked at only if it cannot have changed:
+    /// the owner of a window or an allocated entry may say any tag it ever had.
     Result<void> remove(SteeringTag tag);
-    /// Whether a removed tag's memory is still lent.
+    /// Whether bytes of a removed or invalidated tag's memory are still lent.
     bool is_held(SteeringTag tag) const;
 
+    // What the data path does. None of it allocates, nor does invalidate().
+
     /// The bytes, if `asker` may use them so. A size of 0 is not looked at, and gives no bytes.
+    ///
+    /// The range is good as long as revocations() stays what it is, or the tag is held. Who comes
+    /// back to a range later, as a receiver amid a payload does, looks at that number first, and if
+    /// it has changed resolves what is left anew: never the old range.
     Result<MemoryRange> resolve(SteeringTag tag, std::uint64_t offset, std::size_t size,
                                 Rights asked, Asker asker) const;
+    /// How often a tag has ceased to open what it opened.
+    std::uint64_t revocations() const { return revocations_; }
 
-    /// Keeps the memory of a resolved tag from being given back while bytes of it are lent to the
-    /// network. Every hold() has its release().
-    void hold(SteeringTag tag);
-    void release(SteeringTag tag);
+    /// Keeps the memory of a tag that was resolved just now from being given back while bytes of it
+    /// are lent to the network. Returns the tag to release() later, once for every hold(): a
+    /// window's is its region's, since the window may show another region by then.
+    [[nodiscard]] SteeringTag hold(SteeringTag tag);
+    void release(SteeringTag held);
 
-    std::size_t size() const;  ///< entries in use
+    /// Entries in use, the removed that are still held among them.
+    std::size_t size() const { return entries_.size() - free_.size(); }
 
 private:
-    // ... see memory_table.cpp
+    SteeringTag tag_of(const MemoryEntry& entry) const;
+    /// The entry of the tag's index, whatever its state and key; or none.
+    const MemoryEntry* entry_at(SteeringTag tag) const;
+    MemoryEntry* entry_at(SteeringTag tag);
+    const MemoryEntry* find_open(SteeringTag tag) const;
+    MemoryEntry* find_open(SteeringTag tag);
+
+    Result<MemoryEntry*> take_entry(MemoryEntry::Kind kind, DomainId domain);
+    void open_region(MemoryEntry& entry, std::span<const Buffer> pieces, std::uint64_t first,
+                     Rights rights);
+    Result<MemoryEntry*> window_to_bind(SteeringTag tag, Asker asker);
+    Result<MemoryEntry*> region_to_show(const verbs::WindowBinding& binding, Asker asker);
+    void close(MemoryEntry& entry);
+    void free_unless_held(MemoryEntry& entry);
+
+    const std::size_t capacity_;
+    const std::uint32_t index_base_;    ///< the index of slot 0, less one
+    std::vector<MemoryEntry> entries_;  ///< those ever used; they do not move
+    IntrusiveQueue<MemoryEntry> free_;  ///< of them, the longest free first
+    std::uint64_t revocations_ = 0;
 };
 
 }  // namespace weft::iwarp
