@@ -115,7 +115,7 @@ struct Completion {
     std::uint32_t bytes = 0;                 ///< received, read or written
     std::uint32_t queue_pair = 0;            ///< its number
     std::uint32_t immediate = 0;             ///< with received_immediate
-    std::optional<SteeringTag> invalidated;  ///< of ours, by the peer
+    std::optional<SteeringTag> invalidated{};  ///< of ours, by the peer
 };
 
 class CompletionQueue {

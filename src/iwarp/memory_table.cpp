@@ -230,7 +230,22 @@ void MemoryTable::release(SteeringTag held) {
     // The key of a held region does not change: only a fast registration could, and is refused.
     WEFT_CHECK(region != nullptr && region->key == key_of(held) && region->holds > 0);
     --region->holds;
-    if (region->state == State::removed) free_unless_held(*region);
+    if (region->state != State::removed || region->holds > 0) return;
+    free_unless_held(*region);
+    if (last_release_) last_release_(held);
+}
+
+void MemoryTable::unbind_windows(SteeringTag region) {
+    MemoryEntry* shown = entry_at(region);
+    if (shown == nullptr || shown->windows == 0) return;
+    for (auto& entry : entries_)
+        if (entry.is_window() && entry.state == State::open && entry.region == shown->slot)
+            close(entry);
+}
+
+SteeringTag MemoryTable::tag_now(SteeringTag tag) const {
+    const MemoryEntry* entry = entry_at(tag);
+    return entry == nullptr ? tag : tag_of(*entry);
 }
 
 void MemoryTable::close(MemoryEntry& entry) {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -57,6 +58,12 @@ public:
     /// A region with windows on it is refused. The key is looked at only if it cannot have changed:
     /// the owner of a window or an allocated entry may say any tag it ever had.
     Result<void> remove(SteeringTag tag);
+    /// Closes all windows that show a region: for an owner who is going, and its memory with it.
+    void unbind_windows(SteeringTag region);
+    /// Called with each removed tag whose memory is given back by its last holder.
+    void on_last_release(std::function<void(SteeringTag)> told) { last_release_ = std::move(told); }
+    /// The tag by which an entry is known now: the key of a window changes with each binding.
+    SteeringTag tag_now(SteeringTag tag) const;
     /// Whether bytes of a removed or invalidated tag's memory are still lent.
     bool is_held(SteeringTag tag) const;
 
@@ -102,6 +109,7 @@ private:
     std::vector<MemoryEntry> entries_;  ///< those ever used; they do not move
     IntrusiveQueue<MemoryEntry> free_;  ///< of them, the longest free first
     std::uint64_t revocations_ = 0;
+    std::function<void(SteeringTag)> last_release_;
 };
 
 }  // namespace weft::iwarp

@@ -34,10 +34,10 @@ public:
 private:
     struct Entry {
         bool atomic = false;
-        wire::ReadRequest request;
+        wire::ReadRequest request{};
         std::array<std::byte, wire_size<wire::AtomicResponse>()> body{};
-        Buffer body_piece;
-        Message::Source source;
+        Buffer body_piece{};
+        Message::Source source{};
     };
     Result<Message::Source> source_of(const wire::ReadRequest& request) const;
 

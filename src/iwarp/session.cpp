@@ -156,7 +156,8 @@ void Session::fail(Error why) {
 
 void Session::compose_terminate(const wire::TerminateControl& control) {
     using enum wire::TerminateLayer;
-    wire::Terminate terminate{.control = control};
+    wire::Terminate terminate;
+    terminate.control = control;
     auto& segment = receiver_.segment();
     // RFC 5040 section 4.8, figure 10: MPA's faults and local ones have no segment to show.
     bool about_a_segment = (control.layer == rdmap || control.layer == ddp) &&

@@ -23,7 +23,7 @@ struct ReceiveOutcome {
     bool solicited = false;
     std::uint32_t bytes = 0;
     std::uint32_t immediate = 0;
-    std::optional<SteeringTag> invalidated;
+    std::optional<SteeringTag> invalidated{};
 };
 
 /// Who found the fault.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verbs/connection.hpp"
 
+#include <algorithm>
+
 #include "base/check.hpp"
 #include "iwarp/fault.hpp"
 
@@ -78,12 +80,15 @@ Result<void> ConnectionObject::accept(QueuePairObject& queue_pair, const Connect
     return {};
 }
 
-Result<void> ConnectionObject::reject(ConstBuffer private_data) {
-    if (!stream_ || !startup_) return Error{.code = Code::disconnected};
-    if (auto rejected = startup_->reject(private_data, core_->world.now()); !rejected)
+Result<void> ConnectionObject::reject(std::unique_ptr<ConnectionObject>& connection,
+                                      ConstBuffer private_data) {
+    auto& one = *connection;
+    if (!one.stream_ || !one.startup_) return Error{.code = Code::disconnected};
+    if (auto rejected = one.startup_->reject(private_data, one.core_->world.now()); !rejected)
         return rejected;
-    rejecting_ = true;
-    stream_->wake();
+    one.rejecting_ = true;
+    one.stream_->wake();
+    one.core_->departing.push_back(std::move(connection));
     return {};
 }
 
@@ -235,8 +240,18 @@ void ConnectionObject::end(LifeEvent how, std::optional<Error> why) {
     stage_ = Stage::over;
     if (!failure_) failure_ = why.value_or(Error{.code = Code::disconnected});
     release_queue_pair(how);
-    if (sink_) return std::exchange(sink_, nullptr)->abandoned(*this);  // which destroys this
+    // Both destroy this.
+    if (sink_) return std::exchange(sink_, nullptr)->abandoned(*this);
+    if (role_ == iwarp::Role::responder && rejecting_) return depart();
     tell(began ? News::disconnected : rejecting_ ? News::rejected : News::failed);
+}
+
+void ConnectionObject::depart() {
+    auto core = core_;
+    auto& departing = core->departing;
+    departing.erase(std::remove_if(departing.begin(), departing.end(),
+                                   [this](auto& each) { return each.get() == this; }),
+                    departing.end());
 }
 
 void ConnectionObject::tell(News news) {

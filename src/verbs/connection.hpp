@@ -28,6 +28,7 @@ protected:
 
 class ConnectionObject final : public Connection,
                                public StreamEngine,
+                               public Departing,
                                private QueuePairLink,
                                private Announced {
 public:
@@ -57,7 +58,9 @@ public:
     void leave_sink() { sink_ = nullptr; }
     Result<void> accept(QueuePairObject& queue_pair, const ConnectOptions& options,
                         ConnectionEvents& events);
-    Result<void> reject(ConstBuffer private_data);
+    /// On success the device keeps the connection until its last word is sent.
+    static Result<void> reject(std::unique_ptr<ConnectionObject>& connection,
+                               ConstBuffer private_data);
 
     // What the world asks.
     void opened() override;
@@ -83,6 +86,7 @@ private:
     void begin_session();
     void give_up(Error why);
     void tell(News news);
+    void depart();
     void end(LifeEvent how, std::optional<Error> why);
     void release_queue_pair(LifeEvent how);
     iwarp::Session* session() { return queue_pair_ ? queue_pair_->session() : nullptr; }

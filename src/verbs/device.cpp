@@ -17,6 +17,8 @@ public:
     DeviceObject(World& world, DeviceOptions options)
         : core_(std::make_shared<DeviceCore>(world, std::move(options))) {}
 
+    ~DeviceObject() override { core_->departing.clear(); }
+
     std::shared_ptr<ProtectionDomain> make_domain() override {
         return std::make_shared<ProtectionDomainObject>(core_);
     }

@@ -3,10 +3,13 @@
 // in any order.
 #pragma once
 
+#include <algorithm>
 #include <memory>
+#include <vector>
 
 #include "base/ring.hpp"
 #include "iwarp/fpdu_buffers.hpp"
+#include "iwarp/limits.hpp"
 #include "iwarp/memory_table.hpp"
 #include "verbs/announcer.hpp"
 #include "verbs/limits.hpp"
@@ -28,7 +31,9 @@ public:
           memory(options.regions_max, static_cast<std::uint32_t>(the_world.random())),
           buffers(iwarp::limits::fpdu_buffer_bytes, iwarp::limits::fpdu_buffer_bytes_kept),
           on_event_(std::move(options.on_event)),
-          events_(limits::events_waiting) {}
+          events_(limits::events_waiting) {
+        memory.on_last_release([this](SteeringTag tag) { memory_released(tag); });
+    }
     ~DeviceCore() { announcer->forget(*this); }
 
     /// The application hears of it from the world's loop. Of too many at once the last are lost.
@@ -75,6 +80,14 @@ private:
             events_.pop_front();
             on_event_(event);
         }
+    }
+
+    void memory_released(SteeringTag tag) {
+        auto found = std::find_if(removed_.begin(), removed_.end(),
+                                  [&](auto& each) { return each.tag == tag; });
+        if (found == removed_.end()) return;
+        world.defer(std::move(found->done));
+        removed_.erase(found);
     }
 
     struct Removed {

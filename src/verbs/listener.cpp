@@ -37,7 +37,7 @@ public:
     }
     Result<void> reject(ConstBuffer private_data) override {
         if (!is_open()) return Error{.code = Code::disconnected};
-        return connection_->reject(private_data);
+        return ConnectionObject::reject(connection_, private_data);
     }
 
 private:

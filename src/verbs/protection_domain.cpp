@@ -23,7 +23,9 @@ public:
           address_(address),
           size_(size) {}
     ~RegionObject() override {
-        if (registered_) core_->remove_memory(tag_, {});
+        if (!registered_) return;
+        core_->memory.unbind_windows(tag_);
+        WEFT_CHECK(core_->remove_memory(tag_, {}));
     }
 
     SteeringTag tag() const override { return tag_; }
@@ -51,7 +53,7 @@ public:
     WindowObject(std::shared_ptr<DeviceCore> core,
                  std::shared_ptr<const ProtectionDomainObject> domain, SteeringTag tag)
         : core_(std::move(core)), domain_(std::move(domain)), tag_(tag) {}
-    ~WindowObject() override { core_->remove_memory(tag_, {}); }
+    ~WindowObject() override { WEFT_CHECK(core_->remove_memory(tag_, {})); }
 
     SteeringTag tag() const override { return core_->memory.tag_now(tag_); }
 

@@ -29,7 +29,7 @@ protected:
     ~QueuePairLink() = default;
 };
 
-class QueuePairObject final : public QueuePair, private iwarp::SessionOwner, private ReceiveWaiter {
+class QueuePairObject final : public QueuePair, public iwarp::SessionOwner, public ReceiveWaiter {
 public:
     /// The options have been checked, and their objects are this device's.
     QueuePairObject(std::shared_ptr<DeviceCore> core, const QueuePairOptions& options);

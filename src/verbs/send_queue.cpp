@@ -136,7 +136,7 @@ std::optional<Message> SendQueue::next_message(iwarp::OutstandingReads& reads) {
 bool SendQueue::begin_local(Slot& work) {
     Result<void> done;
     if (work.operation == Operation::bind_window) {
-        done = memory_.bind(*work.binding, asker_);
+        if (auto bound = memory_.bind(*work.binding, asker_); !bound) done = bound.error();
     } else if (work.operation == Operation::fast_register) {
         done = memory_.fast_register(*work.registration, asker_);
     } else {

@@ -65,8 +65,8 @@ private:
         SteeringTag invalidate{};
         std::uint32_t immediate = 0;
         std::uint64_t operand = 0, compare = 0;
-        std::unique_ptr<WindowBinding> binding;
-        std::unique_ptr<FastRegistration> registration;
+        std::unique_ptr<WindowBinding> binding{};
+        std::unique_ptr<FastRegistration> registration{};
     };
     /// A message with the sender: what it points to.
     struct UnderWay {
