@@ -115,6 +115,7 @@ const AnswerRow answers[] = {
     {"siw to siw", reads(plain, 1, 1), "10 02 0001 0001", "10 02 0001 0001", "reads 1/1, siw"},
     {"siw, not trusted", with(plain, [](auto& w) { w.trust_plain_siw = false; }), "10 02 0001 0001",
      "10 02 0010 0001", "reads 16/1"},
+    {"nearly siw", plain, "30 02 0001 0001", "10 02 0010 0001", "reads 16/1"},
     {"Weft to Weft",
      {},
      "5c 02 c010 c010",

@@ -405,7 +405,8 @@ TEST(Responder, LetsTheApplicationTakeItsTimeButNotThePeer) {
     constexpr Wishes wishes{.patience = std::chrono::seconds(3)};
     const auto decided = start + std::chrono::hours(1);
     for (bool accepts : {false, true}) {
-        auto startup = responder(wishes);
+        // What counts is the patience of the wishes that were last told.
+        auto startup = responder(accepts ? Wishes{} : wishes);
         hear(startup, golden("iwarp/mpa_request.hex"), 100);
         EXPECT_EQ(startup.deadline(), std::nullopt);
         EXPECT_TRUE(startup.tick(decided));
