@@ -23,16 +23,20 @@ enum class Peer : std::uint8_t {
 
 /// What our side wishes for.
 struct Wishes {
-    std::uint8_t revision = 2;  ///< 1: the plain frames of RFC 5044, as initiator
+    std::uint8_t revision = 2;  ///< as initiator. 1: the plain frames of RFC 5044
     bool checksum = true;       ///< either side's wish is enough
     bool markers = false;       ///< that the peer puts markers in what it sends
     bool peer_to_peer = true;   ///< as initiator, with revision 2
-    bool ready_by_send = true, ready_by_write = true, ready_by_read = true;  ///< what we can send
+    /// As initiator: what we can send. As responder we take them all.
+    bool ready_by_send = true, ready_by_write = true, ready_by_read = true;
     bool show_ourselves = true;  ///< set reserved flags, by which Weft and siw are known
+    /// As responder: take who asks with just the flags of an unchanged siw for one. It sets no
+    /// reserved flag that would tell; hardware asks otherwise.
+    bool trust_plain_siw = true;
     std::uint16_t inbound_reads = 16;
     std::uint16_t outbound_reads = 16;
     std::uint16_t inbound_reads_max = 128;         ///< how far a peer's wish may raise ours
-    Duration patience = std::chrono::seconds(10);  ///< for the peer's frame
+    Duration patience = std::chrono::seconds(10);  ///< for the peer's frame, and to send our reply
 };
 
 /// What was agreed.
@@ -45,6 +49,8 @@ struct Terms {
     std::uint16_t outbound_reads = 0;         ///< ours, that may be under way
     ReadyMessage ready = ReadyMessage::none;  ///< sent first by the initiator
     Peer peer = Peer::unknown;
+
+    bool operator==(const Terms&) const = default;
 };
 
 }  // namespace weft::iwarp
