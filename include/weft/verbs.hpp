@@ -77,8 +77,8 @@ struct SendRequest {
     bool solicited = false;  ///< wakes a peer who waits for solicited completions only
     bool fenced = false;     ///< begins only after all reads before it have ended
     bool inlined = false;    ///< the bytes are copied now; tags are not looked at
-    std::span<const LocalMemory> local;
-    RemoteMemory remote;
+    std::span<const LocalMemory> local{};
+    RemoteMemory remote{};
     SteeringTag invalidate{};
     std::uint32_t immediate = 0;
     std::uint64_t operand = 0;  ///< what to add, or what to swap in
@@ -89,7 +89,7 @@ struct SendRequest {
 
 struct ReceiveRequest {
     std::uint64_t id = 0;
-    std::span<const LocalMemory> local;
+    std::span<const LocalMemory> local{};
 };
 
 enum class Status : std::uint8_t {
