@@ -14,7 +14,8 @@ namespace weft::verbs {
 
 /// How a connection is to be made. Either side's wish for checksums is enough.
 struct ConnectOptions {
-    ConstBuffer private_data;  ///< for the other application; at most 508 bytes, 252 towards Linux
+    ConstBuffer
+        private_data{};  ///< for the other application; at most 508 bytes, 252 towards Linux
     std::uint16_t inbound_reads = 16;   ///< of the peer's, that we serve at a time
     std::uint16_t outbound_reads = 16;  ///< of ours, under way at a time
     bool checksums = true;

@@ -112,9 +112,9 @@ struct Completion {
     Ended what = Ended::sent;
     Operation operation = Operation::send;  ///< of the work that ended, if it was sent
     bool solicited = false;
-    std::uint32_t bytes = 0;                 ///< received, read or written
-    std::uint32_t queue_pair = 0;            ///< its number
-    std::uint32_t immediate = 0;             ///< with received_immediate
+    std::uint32_t bytes = 0;                   ///< received, read or written
+    std::uint32_t queue_pair = 0;              ///< its number
+    std::uint32_t immediate = 0;               ///< with received_immediate
     std::optional<SteeringTag> invalidated{};  ///< of ours, by the peer
 };
 

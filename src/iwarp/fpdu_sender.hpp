@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cuts messages into DDP segments, wraps each in an FPDU (RFC 5044) and lends them out for sending.
+// Wraps the segments of messages in FPDUs (RFC 5044 section 4) and lends these out for sending.
 //
 // Nothing is copied: an FPDU is lent as its header (scratch), its payload (registered memory, piece
-// by piece) and its trailer (scratch). Several may be lent at once, so that one sendmsg carries
-// many. Towards a peer that asked for markers each FPDU is built in a buffer of its own instead:
+// by piece) and its trailer (scratch). Several are lent at once, so that one sendmsg carries many.
+// Towards a peer that asked for markers each FPDU is built in a buffer instead, one at a time:
 // markers stand amid the payload.
 #pragma once
 
-#include <memory>
+#include <array>
 #include <optional>
 #include <span>
+#include <vector>
 
-#include "iwarp/memory_table.hpp"
-#include "iwarp/message.hpp"
+#include "iwarp/memory_holds.hpp"
+#include "iwarp/segment_cutter.hpp"
+#include "wire/mpa.hpp"
 
 namespace weft::iwarp {
 
@@ -24,20 +26,77 @@ struct FpduSenderOptions {
 
 class FpduSender {
 public:
-    FpduSender(MessageSource& source, MemoryTable& memory, const FpduSenderOptions& options);
+    FpduSender(MessageSource& source, MemoryHolds& memory, const FpduSenderOptions& options);
     ~FpduSender();  ///< releases what it held
+    FpduSender(const FpduSender&) = delete;
+    FpduSender& operator=(const FpduSender&) = delete;
 
     /// As StreamEngine::pending(): takes messages from the source as room allows.
     std::size_t pending(std::span<ConstBuffer> pieces);
     void sent(std::size_t count);
 
-    /// Whether an FPDU has been sent in part: what may be said next must wait for its end.
-    bool amid_fpdu() const;
-    /// Takes no more messages, and drops the FPDUs not begun; the one amid is still completed.
-    /// `last`, if there is one, goes out after it: a Terminate.
+    /// Whether an FPDU has been sent in part: the stream makes sense only once it is whole.
+    bool amid_fpdu() const { return front_sent_ > 0; }
+    /// Takes no more messages, and leaves the one that is being cut as it is: message_sent() will
+    /// never come for it. What pending() has given out still goes, to the end of its last FPDU: it
+    /// may be on its way already. `last`, if there is one, goes after it: a Terminate, about which
+    /// the source hears nothing. Only the first call counts.
     void wind_up(std::optional<Message> last);
     /// Nothing more will ever be pending.
-    bool is_wound_up() const;
+    bool is_wound_up() const { return winding_up_ && lent_ == 0 && !last_ && cutter_.done(); }
+
+private:
+    using HeldTags = FixedVector<SteeringTag, ranges_per_message>;
+    enum class Ends : std::uint8_t {
+        nothing,    ///< more of its message follows
+        silently,   ///< all that goes of its message, and the source is not told
+        a_message,  ///< of the source, which is told
+    };
+    /// Lent in this order; head and tail are in scratch.
+    struct Fpdu {
+        ConstBuffer head;  ///< with markers, the whole
+        SegmentPayload payload;
+        ConstBuffer tail;
+        std::size_t size = 0;
+        Ends ends = Ends::nothing;
+        HeldTags held;  ///< unless it ends nothing: what to release when it is sent
+    };
+    /// A trailer, ending where the header of the FPDU after it begins: one piece to send.
+    struct Seam {
+        static constexpr std::size_t trailer_room = 8;
+        static constexpr std::size_t header_room = 24;
+        alignas(32) std::array<std::byte, trailer_room + header_room> octets;
+    };
+    class Lending;
+
+    bool make_next();
+    bool begin_message();
+    void make(Fpdu& fpdu, Seam& before, Seam& after);
+    void mark(Fpdu& fpdu);
+    void pop();
+    void release(const HeldTags& tags);
+    Fpdu& lent(std::size_t i) { return fpdus_[(first_ + i) % fpdus_.size()]; }
+
+    MessageSource& source_;
+    MemoryHolds& memory_;
+    FpduSenderOptions options_;
+    SegmentCutter cutter_;
+    HeldTags cutting_held_;        ///< of the message the cutter has begun
+    Ends cutting_ends_{};          ///< what its last FPDU will end
+    std::optional<Message> last_;  ///< waits for its turn
+    bool winding_up_ = false;
+
+    // A ring: FPDU i's header is in seam i and its trailer in the next.
+    std::array<Fpdu, limits::fpdus_lent> fpdus_;
+    std::array<Seam, limits::fpdus_lent> seams_;
+    std::size_t first_ = 0;
+    std::size_t lent_ = 0;
+    std::size_t lent_bytes_ = 0;  ///< the sizes of all that are in the ring
+    std::size_t front_sent_ = 0;  ///< octets of the first that are gone
+
+    // With markers only.
+    std::vector<std::byte> plain_, marked_;  ///< the FPDU without them, and with them
+    std::uint64_t position_ = 0;             ///< in the marked stream, of the next FPDU
 };
 
 }  // namespace weft::iwarp

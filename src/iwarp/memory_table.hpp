@@ -14,6 +14,7 @@
 
 #include "base/intrusive_queue.hpp"
 #include "iwarp/memory_entry.hpp"
+#include "iwarp/memory_holds.hpp"
 #include "weft/verbs.hpp"
 
 namespace weft::iwarp {
@@ -23,7 +24,7 @@ inline constexpr std::uint32_t memory_index_max = (1u << 24) - 1;
 /// A region's pieces: a gibibyte of scattered 4 KiB pages is four such regions.
 inline constexpr std::size_t pieces_per_region_max = 1u << 16;
 
-class MemoryTable {
+class MemoryTable final : public MemoryHolds {
 public:
     /// `first_index`: where indices begin to be given out, so that tags are not the same each run.
     /// Any number will do; it is brought into range. The index that has been free for longest is
@@ -82,8 +83,8 @@ public:
     /// Keeps the memory of a tag that was resolved just now from being given back while bytes of it
     /// are lent to the network. Returns the tag to release() later, once for every hold(): a
     /// window's is its region's, since the window may show another region by then.
-    [[nodiscard]] SteeringTag hold(SteeringTag tag);
-    void release(SteeringTag held);
+    [[nodiscard]] SteeringTag hold(SteeringTag tag) override;
+    void release(SteeringTag held) override;
 
     /// Entries in use, the removed that are still held among them.
     std::size_t size() const { return entries_.size() - free_.size(); }

@@ -2,9 +2,12 @@
 // One RDMAP message on its way out: what the sender cuts into segments.
 #pragma once
 
-#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
 
 #include "iwarp/memory_range.hpp"
+#include "weft/registered_memory.hpp"
 #include "wire/ddp.hpp"
 
 namespace weft::iwarp {
@@ -16,16 +19,20 @@ struct Message {
     wire::RdmapOpcode opcode{};
     SteeringTag tag{};         ///< tagged: where it goes; a Send that invalidates: what
     std::uint64_t offset = 0;  ///< tagged: where in it
-    /// The payload, in order; the tags are those to hold while the bytes are lent. A body such as a
-    /// Read Request's is payload too: see wire/rdmap.hpp.
+
     struct Source {
         MemoryRange bytes;
-        SteeringTag tag{};  ///< 0: no region's memory, nothing to hold
+        SteeringTag tag{};  ///< to be held while the bytes are lent; 0: no region's memory
     };
-    std::span<const Source> payload;  ///< stays where it is until message_sent()
+    /// The bytes it carries, in order: less than 4 GiB. A body such as a Read Request's is payload
+    /// too: see wire/rdmap.hpp. The list stays where it is until message_sent() or wind_up(). The
+    /// bytes stay as StreamEngine::pending() says: if message_sent() never comes, to the end of
+    /// the stream.
+    std::span<const Source> payload = {};
 };
 
-/// Whence the sender takes its messages. Asked only when the one before is wholly cut up.
+/// Whence the sender takes its messages. Asked only when the one before is wholly cut up. It may
+/// call wind_up() from inside either function, but none of the sender's others.
 class MessageSource {
 public:
     /// The next message, if one may go now. It counts as begun.

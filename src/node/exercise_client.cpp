@@ -11,8 +11,7 @@ namespace weft::node {
 
 using verbs::Operation;
 
-Result<std::unique_ptr<ExerciseClient>> ExerciseClient::connect(World& world,
-                                                                verbs::Device& device,
+Result<std::unique_ptr<ExerciseClient>> ExerciseClient::connect(World& world, verbs::Device& device,
                                                                 const Address& address,
                                                                 const ExerciseOptions& options,
                                                                 Clock clock, Ended ended) {
@@ -66,10 +65,8 @@ void ExerciseClient::post(Operation operation, std::uint32_t bytes, bool solicit
     // Reads land behind the message, where nothing is that is sent.
     bool read = operation == Operation::read;
     auto place = memory_->region->local(read ? options_.size : 0, bytes);
-    auto posted = queue_pair().post(verbs::SendRequest{.operation = operation,
-                                                       .solicited = solicited,
-                                                       .local = {&place, 1},
-                                                       .remote = remote_});
+    auto posted = queue_pair().post(verbs::SendRequest{
+        .operation = operation, .solicited = solicited, .local = {&place, 1}, .remote = remote_});
     if (!posted) return fail("work cannot be posted: " + to_text(posted.error()));
     ++under_way_;
 }
@@ -131,8 +128,9 @@ void ExerciseClient::completed(const verbs::Completion& completion) {
     if (sent) --under_way_;
     switch (stage_) {
         case Stage::round_trips: {
-            bool back = options_.kind == ExerciseKind::send ? !sent
-                                                            : completion.operation == Operation::read;
+            bool back = options_.kind == ExerciseKind::send
+                            ? !sent
+                            : completion.operation == Operation::read;
             if (back) end_round_trip();
             return;
         }
@@ -156,7 +154,8 @@ void ExerciseClient::fail(std::string sentence) {
 void ExerciseClient::ended(std::optional<Error> why, bool rejected) {
     if (!results_.fault && rejected) results_.fault = "the server rejected the connection";
     if (!results_.fault && why) results_.fault = to_text(*why);
-    if (!results_.fault && stage_ != Stage::over) results_.fault = "the server closed the connection";
+    if (!results_.fault && stage_ != Stage::over)
+        results_.fault = "the server closed the connection";
     ended_(results_);
 }
 

@@ -22,8 +22,8 @@ struct ExerciseOptions {
     std::uint32_t size = 64;
     std::uint32_t depth = 16;
     std::uint64_t round_trips = 1000;
-    Duration pause = {};          ///< between round trips
-    Duration many_for = {};       ///< how long to keep the depth busy; 0: not at all
+    Duration pause = {};     ///< between round trips
+    Duration many_for = {};  ///< how long to keep the depth busy; 0: not at all
     verbs::ConnectOptions connection;
 };
 
@@ -44,8 +44,8 @@ public:
                                                            const Address& address,
                                                            const ExerciseOptions& options,
                                                            Clock clock, Ended ended);
-    ExerciseClient(World& world, verbs::Device& device, const ExerciseOptions& options,
-                   Clock clock, Ended ended);
+    ExerciseClient(World& world, verbs::Device& device, const ExerciseOptions& options, Clock clock,
+                   Ended ended);
 
     const ExerciseResults& results() const { return results_; }
 

@@ -24,7 +24,8 @@ public:
                                                           verbs::ConnectionRequest& request,
                                                           verbs::ConnectOptions options,
                                                           Ended ended);
-    ExerciseServer(verbs::Device& device, Ended ended) : RdmaEnd(device), ended_(std::move(ended)) {}
+    ExerciseServer(verbs::Device& device, Ended ended)
+        : RdmaEnd(device), ended_(std::move(ended)) {}
 
     std::uint64_t messages() const { return messages_; }
 

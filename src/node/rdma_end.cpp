@@ -7,8 +7,8 @@ namespace weft::node {
 
 Result<void> RdmaEnd::prepare(const RdmaEndOptions& options) {
     domain_ = device_.make_domain();
-    WEFT_TRY(completions_, device_.make_completion_queue(options.sends + options.receives,
-                                                         [this] { drain(); }));
+    WEFT_TRY(completions_,
+             device_.make_completion_queue(options.sends + options.receives, [this] { drain(); }));
     WEFT_TRY(queue_pair_, device_.make_queue_pair({.domain = domain_,
                                                    .send_completions = completions_,
                                                    .receive_completions = completions_,
@@ -34,8 +34,7 @@ Result<void> RdmaEnd::accept(verbs::ConnectionRequest& request,
 Result<std::unique_ptr<RdmaEnd::Memory>> RdmaEnd::make_memory(std::size_t size, Rights rights) {
     auto made = std::make_unique<Memory>();
     made->bytes.resize(size);
-    WEFT_TRY(made->region,
-             domain_->register_memory(made->bytes, rights, Addressing::by_address));
+    WEFT_TRY(made->region, domain_->register_memory(made->bytes, rights, Addressing::by_address));
     return made;
 }
 

@@ -101,8 +101,8 @@ void RpingEnd::completed(const verbs::Completion& completion) {
         return;
     }
     if (completion.bytes != advertisement_size)
-        return fail("the peer sent " + std::to_string(completion.bytes) + " octets where rping has " +
-                    std::to_string(advertisement_size));
+        return fail("the peer sent " + std::to_string(completion.bytes) +
+                    " octets where rping has " + std::to_string(advertisement_size));
     auto offer = decode<wire::RpingAdvertisement>(incoming_->bytes);
     post_receive();
     advertised(*offer);
@@ -111,6 +111,9 @@ void RpingEnd::completed(const verbs::Completion& completion) {
 void RpingEnd::ended(std::optional<Error> why, bool rejected) {
     if (!outcome_.fault && rejected) outcome_.fault = "the peer rejected the connection";
     if (!outcome_.fault && why) outcome_.fault = to_text(*why);
+    if (!outcome_.fault && outcome_.pings < options_.count)
+        outcome_.fault = "the connection ended after " + std::to_string(outcome_.pings) + " of " +
+                         std::to_string(options_.count) + " pings";
     ended_(outcome_);
 }
 
@@ -126,8 +129,8 @@ Result<std::unique_ptr<RpingServer>> RpingServer::accept(verbs::Device& device,
 
 void RpingServer::advertised(const wire::RpingAdvertisement& there) {
     if (there.size > options_.size)
-        return fail("the client offers " + std::to_string(there.size) + " octets; this server has " +
-                    "room for " + std::to_string(options_.size));
+        return fail("the client offers " + std::to_string(there.size) +
+                    " octets; this server has " + "room for " + std::to_string(options_.size));
     auto place = buffer_->region->local(0, there.size);
     post({.operation = has_read_ ? Operation::write : Operation::read,
           .local = {&place, 1},

@@ -62,7 +62,7 @@ INSTANTIATE_TEST_SUITE_P(Variants, Rping,
                                          Variant{"eager", {.place_before_check = true}},
                                          Variant{"standard", {.only_standard = true}},
                                          Variant{"client_first", {.peer_to_peer = false}}),
-                         [](auto& info) { return info.param.name; });
+                         [](auto& each) { return each.param.name; });
 
 }  // namespace
 }  // namespace weft::sim

@@ -16,7 +16,7 @@ bool begins_enhanced(const MpaTerms& terms) {
 
 void copy(ConstBuffer from, Buffer to) {
     WEFT_CHECK(to.size() >= from.size());
-    if (!from.empty()) std::memcpy(to.data(), from.data(), from.size());
+    if (!from.empty()) std::memmove(to.data(), from.data(), from.size());
 }
 
 }  // namespace

@@ -188,8 +188,8 @@ constexpr std::uint64_t marked_size(std::uint64_t marked, std::uint64_t size) {
 /// checksum covers the markers, so it must be computed afterwards.
 std::size_t insert_markers(ConstBuffer fpdu, std::uint64_t marked, Buffer octets);
 
-/// Undoes it for one whole FPDU; returns the unmarked size. Refuses markers that disagree with
-/// where the FPDU begins (the error that a Terminate calls MpaError::framing).
+/// Undoes it for one whole FPDU, also in place; returns the unmarked size. Refuses markers that
+/// disagree with where the FPDU begins (the error that a Terminate calls MpaError::framing).
 Result<std::size_t> remove_markers(ConstBuffer fpdu, std::uint64_t marked, Buffer octets);
 
 }  // namespace weft::wire

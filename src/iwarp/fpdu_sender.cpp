@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "iwarp/fpdu_sender.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/crc32c.hpp"
+
+namespace weft::iwarp {
+namespace {
+
+constexpr std::size_t length_size = wire_size<wire::FpduLength>();
+/// In the worst place a marker stands before an FPDU, and then one before every 508 octets of it.
+constexpr std::size_t marked_size_max(std::size_t size) {
+    return size + wire_size<wire::Marker>() * (size / wire::octets_between_markers + 2);
+}
+
+std::size_t append(ConstBuffer octets, Buffer to, std::size_t at) {
+    std::copy(octets.begin(), octets.end(), to.begin() + static_cast<std::ptrdiff_t>(at));
+    return at + octets.size();
+}
+
+}  // namespace
+
+/// The pieces a world offered to be filled, and how far that has come.
+class FpduSender::Lending {
+public:
+    Lending(std::span<ConstBuffer> pieces, std::size_t skip) : pieces_(pieces), skip_(skip) {}
+
+    bool has_room() const { return count_ < pieces_.size(); }
+    std::size_t count() const { return count_; }
+
+    void add(const Fpdu& fpdu) {
+        add_head(fpdu.head);
+        for (ConstBuffer piece : fpdu.payload) add(piece);
+        add(fpdu.tail);
+    }
+
+private:
+    /// The trailer before it ends where it begins, unless that trailer is no longer here.
+    void add_head(ConstBuffer head) {
+        if (count_ > 0 && pieces_[count_ - 1].data() + pieces_[count_ - 1].size() == head.data())
+            pieces_[count_ - 1] = {pieces_[count_ - 1].data(),
+                                   pieces_[count_ - 1].size() + head.size()};
+        else
+            add(head);
+    }
+    void add(ConstBuffer piece) {
+        auto gone = std::min(skip_, piece.size());
+        skip_ -= gone;
+        if (gone < piece.size() && has_room()) pieces_[count_++] = piece.subspan(gone);
+    }
+
+    std::span<ConstBuffer> pieces_;
+    std::size_t skip_;
+    std::size_t count_ = 0;
+};
+
+FpduSender::FpduSender(MessageSource& source, MemoryHolds& memory, const FpduSenderOptions& options)
+    : source_(source), memory_(memory), options_(options), cutter_(options.ulpdu_max) {
+    static_assert(Seam::header_room >= length_size + wire::segment_header_limit);
+    static_assert(Seam::trailer_room >= wire::fpdu_trailer_size(1));
+    WEFT_CHECK(options.ulpdu_max >= wire::ulpdu_limit_floor);
+    WEFT_CHECK(options.ulpdu_max <= wire::ulpdu_limit);
+    if (!options.markers) return;
+    plain_.resize(wire::fpdu_size(options.ulpdu_max));
+    marked_.resize(marked_size_max(plain_.size()));
+}
+
+FpduSender::~FpduSender() {
+    for (std::size_t i = 0; i < lent_; ++i) release(lent(i).held);
+    release(cutting_held_);
+}
+
+std::size_t FpduSender::pending(std::span<ConstBuffer> pieces) {
+    Lending lending(pieces, front_sent_);
+    for (std::size_t i = 0; i < lent_ && lending.has_room(); ++i) lending.add(lent(i));
+    while (lending.has_room() && make_next()) lending.add(lent(lent_ - 1));
+    return lending.count();
+}
+
+/// Adds an FPDU to those lent, if one may be and there is a message for it.
+bool FpduSender::make_next() {
+    auto most = options_.markers ? 1 : fpdus_.size();
+    if (lent_ == most || lent_bytes_ >= limits::lent_bytes) return false;
+    if (cutter_.done() && !begin_message()) return false;
+    Fpdu& fpdu = lent(lent_);
+    auto at = static_cast<std::size_t>(&fpdu - fpdus_.data());
+    make(fpdu, seams_[at], seams_[(at + 1) % seams_.size()]);
+    if (options_.markers) mark(fpdu);
+    fpdu.ends = Ends::nothing;
+    if (cutter_.done()) {
+        fpdu.ends = cutting_ends_;
+        fpdu.held = std::exchange(cutting_held_, {});
+    }
+    ++lent_;
+    lent_bytes_ += fpdu.size;
+    return true;
+}
+
+bool FpduSender::begin_message() {
+    std::optional<Message> message;
+    if (!winding_up_) {
+        message = source_.next_message();
+        cutting_ends_ = Ends::a_message;
+    }
+    // Also if the source gave up while it was asked: what it named in the same breath does not go.
+    if (winding_up_) {
+        message = std::exchange(last_, std::nullopt);
+        cutting_ends_ = Ends::silently;
+    }
+    if (!message) return false;
+    cutter_.begin(*message);
+    for (const auto& source : message->payload) {
+        if (source.tag == SteeringTag{}) continue;
+        cutting_held_.push_back(memory_.hold(source.tag));
+    }
+    return true;
+}
+
+void FpduSender::make(Fpdu& fpdu, Seam& before, Seam& after) {
+    auto head = Buffer(before.octets).subspan(Seam::trailer_room);
+    fpdu.payload.clear();
+    head = head.first(length_size + cutter_.cut(head.subspan(length_size), fpdu.payload));
+    auto ulpdu_size = head.size() - length_size;
+    for (ConstBuffer piece : fpdu.payload) ulpdu_size += piece.size();
+    encode(wire::FpduLength{.ulpdu_size = static_cast<std::uint16_t>(ulpdu_size)}, head);
+
+    auto padding = wire::fpdu_padding(ulpdu_size);
+    std::uint32_t checksum = 0;
+    // With markers it covers these too and is computed once they stand.
+    if (options_.checksum && !options_.markers) {
+        static constexpr std::array<std::byte, 4> zeroes{};
+        Crc32c crc;
+        crc.add(head);
+        for (ConstBuffer piece : fpdu.payload) crc.add(piece);
+        crc.add(ConstBuffer(zeroes).first(padding));
+        checksum = crc.value();
+    }
+    auto tail = Buffer(after.octets).first(Seam::trailer_room);
+    tail = tail.last(wire::fpdu_trailer_size(ulpdu_size));
+    wire::encode_fpdu_trailer(ulpdu_size, checksum, tail);
+    fpdu.head = head;
+    fpdu.tail = tail;
+    fpdu.size = wire::fpdu_size(ulpdu_size);
+}
+
+/// Gathers the FPDU with its markers in the buffer, which is then all that is lent of it.
+void FpduSender::mark(Fpdu& fpdu) {
+    auto end = append(fpdu.head, plain_, 0);
+    for (ConstBuffer piece : fpdu.payload) end = append(piece, plain_, end);
+    end = append(fpdu.tail, plain_, end);
+    fpdu.size = wire::insert_markers(ConstBuffer(plain_).first(end), position_, marked_);
+    position_ += fpdu.size;
+    auto whole = Buffer(marked_).first(fpdu.size);
+    if (options_.checksum) wire::seal_fpdu(whole);
+    fpdu.head = whole;
+    fpdu.payload.clear();
+    fpdu.tail = {};
+}
+
+void FpduSender::sent(std::size_t count) {
+    WEFT_CHECK(count <= lent_bytes_ - front_sent_);
+    front_sent_ += count;
+    while (lent_ > 0 && front_sent_ >= lent(0).size) {
+        front_sent_ -= lent(0).size;
+        pop();
+    }
+}
+
+void FpduSender::pop() {
+    Fpdu& fpdu = lent(0);
+    first_ = (first_ + 1) % fpdus_.size();
+    --lent_;
+    lent_bytes_ -= fpdu.size;
+    if (fpdu.ends == Ends::nothing) return;
+    release(fpdu.held);
+    fpdu.held.clear();
+    if (fpdu.ends == Ends::a_message) source_.message_sent();
+}
+
+void FpduSender::release(const HeldTags& tags) {
+    for (SteeringTag tag : tags) memory_.release(tag);
+}
+
+void FpduSender::wind_up(std::optional<Message> last) {
+    if (winding_up_) return;
+    winding_up_ = true;
+    last_ = last;
+    if (cutter_.done()) return;
+    cutter_.abandon();
+    auto held = std::exchange(cutting_held_, {});
+    // The newest FPDU is of that message, if any of it is still lent.
+    if (lent_ == 0) return release(held);
+    lent(lent_ - 1).held = held;
+    lent(lent_ - 1).ends = Ends::silently;
+}
+
+}  // namespace weft::iwarp
