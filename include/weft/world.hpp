@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "weft/block_device.hpp"
 #include "weft/instant.hpp"
@@ -77,6 +78,14 @@ public:
     virtual void wake() = 0;
     /// Who is at the other end, in words for a log line.
     virtual std::string peer() const = 0;
+
+    /// The two ends in numbers, from opened() on (accepted: from the beginning), also when the
+    /// stream is closed. A Unix socket without a path gives an empty address.
+    virtual Address local() const = 0;
+    virtual Address remote() const = 0;
+    /// The most bytes that leave in one packet at present; 0 where there is no such thing, or
+    /// nobody knows.
+    virtual std::size_t segment_size() const = 0;
 };
 
 class Listener {
@@ -115,6 +124,10 @@ public:
     /// The engine hears opened() or closed() later, never from inside this call.
     virtual Result<std::unique_ptr<Stream>> connect(const Address& address,
                                                     StreamEngine& engine) = 0;
+
+    /// The addresses in numbers that a name stands for, in the order connect() tries them. Never
+    /// none. May have to wait for a name server: names are for set-up.
+    virtual Result<std::vector<Address>> resolve(const Address& address) = 0;
 
     virtual Result<std::unique_ptr<BlockDevice>> open_disk(const DiskOptions& options) = 0;
 };

@@ -30,6 +30,16 @@ struct Copier::FinalFlush final : BlockRequest {
     }
 };
 
+namespace {
+
+/// Whether the device said that it does not do this, rather than that it tried and failed.
+bool is_refusal(const Result<void>& outcome) {
+    return !outcome &&
+           (outcome.error().code == Code::unsupported || outcome.error().code == Code::malformed);
+}
+
+}  // namespace
+
 Copier::Copier(BlockDevice& source, BlockDevice& target, Options options)
     : source_(source),
       target_(target),
@@ -48,7 +58,8 @@ Copier::Copier(BlockDevice& source, BlockDevice& target, Options options)
       extents_(extents_at_a_time),
       question_(std::make_unique<StatusQuestion>()),
       flush_(std::make_unique<FinalFlush>()),
-      pieces_(options.pieces_in_flight) {
+      pieces_(options.pieces_in_flight),
+      target_zeroes_(target.traits().can_write_zeroes) {
     WEFT_CHECK(target.traits().size >= size_);
     question_->owner = flush_->owner = this;
     extents_.clear();
@@ -73,8 +84,14 @@ Result<void> Copier::start(std::function<void(Result<void>)> finished) {
 void Copier::go_on() {
     if (going_on_) return;
     going_on_ = true;
-    while (!fault_ && !asking_ && next_ < size_ && !free_.empty())
-        if (know_more()) begin(*free_.back());
+    while (!fault_ && !free_.empty()) {
+        if (!refused_zeroes_.empty())
+            begin_again(*free_.back());
+        else if (next_ < size_ && !asking_ && know_more())
+            begin(*free_.back());
+        else
+            break;
+    }
     going_on_ = false;
     finish_if_idle();
 }
@@ -111,22 +128,41 @@ void Copier::learned(Result<void> outcome) {
 }
 
 void Copier::begin(Piece& piece) {
-    free_.pop_back();
     const Extent& extent = extents_[extent_];
+    auto offset = next_;
     auto whole_blocks = round_down(extent.length, block_bytes_);
-    bool as_zeroes = extent.zero && whole_blocks > 0 && target_.traits().can_write_zeroes;
-    // A block that two extents share goes with the first, as data.
-    auto length =
-        as_zeroes ? whole_blocks : std::min(round_up(extent.length, block_bytes_), piece_bytes_);
-    piece.offset = next_;
-    piece.length = length;
-    consume(length);
-    if (as_zeroes) {
-        piece.operation = BlockOperation::write_zeroes;
-        piece.memory = {};
-        target_.submit(piece);
-        return;
+    if (extent.zero && whole_blocks > 0 && target_zeroes_) {
+        consume(whole_blocks);
+        return zero(piece, offset, whole_blocks);
     }
+    // A block that two extents share goes with the first, as data.
+    auto length = std::min(round_up(extent.length, block_bytes_), piece_bytes_);
+    consume(length);
+    move(piece, offset, length);
+}
+
+void Copier::begin_again(Piece& piece) {
+    Range& range = refused_zeroes_.back();
+    auto offset = range.offset;
+    auto length = std::min(range.length, piece_bytes_);
+    range = {offset + length, range.length - length};
+    if (range.length == 0) refused_zeroes_.pop_back();
+    move(piece, offset, length);
+}
+
+void Copier::zero(Piece& piece, std::uint64_t offset, std::uint64_t length) {
+    free_.pop_back();
+    piece.offset = offset;
+    piece.length = length;
+    piece.operation = BlockOperation::write_zeroes;
+    piece.memory = {};
+    target_.submit(piece);
+}
+
+void Copier::move(Piece& piece, std::uint64_t offset, std::uint64_t length) {
+    free_.pop_back();
+    piece.offset = offset;
+    piece.length = length;
     piece.operation = BlockOperation::read;
     piece.place = piece.buffer = share_.take(length);
     if (piece.buffer.empty()) {
@@ -148,7 +184,13 @@ void Copier::consume(std::uint64_t length) {
 }
 
 void Copier::piece_done(Piece& piece, Result<void> outcome) {
-    if (!outcome) fail(outcome.error());
+    bool refused = piece.operation == BlockOperation::write_zeroes && is_refusal(outcome);
+    if (refused) {
+        // Not asked again, so no more come here than are under way now.
+        target_zeroes_ = false;
+        refused_zeroes_.push_back({piece.offset, piece.length});
+    }
+    if (!outcome && !refused) fail(outcome.error());
     if (outcome && !fault_ && piece.operation == BlockOperation::read) {
         piece.operation = BlockOperation::write;
         target_.submit(piece);

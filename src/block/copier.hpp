@@ -4,6 +4,9 @@
 // The source is asked where it has data, a stretch at a time; data are read and written piece by
 // piece, and what reads as zero is zeroed on the target without being moved. Ends with a flush.
 //
+// A target that announces zeroing and then refuses it gets the zeroes as data, like one that never
+// announced it.
+//
 // All edges lie on the blocks of both devices. A block of which only a part reads as zero is data.
 #pragma once
 
@@ -45,6 +48,10 @@ private:
     struct Piece;
     struct StatusQuestion;
     struct FinalFlush;
+    struct Range {
+        std::uint64_t offset;
+        std::uint64_t length;
+    };
     static constexpr std::size_t extents_at_a_time = 128;
     static constexpr std::uint64_t stretch_bytes = 1u << 30;
 
@@ -52,6 +59,9 @@ private:
     bool know_more();
     void learned(Result<void> outcome);
     void begin(Piece& piece);
+    void begin_again(Piece& piece);
+    void zero(Piece& piece, std::uint64_t offset, std::uint64_t length);
+    void move(Piece& piece, std::uint64_t offset, std::uint64_t length);
     void consume(std::uint64_t length);
     void piece_done(Piece& piece, Result<void> outcome);
     void fail(Error why);
@@ -76,6 +86,8 @@ private:
     std::unique_ptr<FinalFlush> flush_;
     std::vector<Piece> pieces_;
     std::vector<Piece*> free_;
+    std::vector<Range> refused_zeroes_;  ///< to be moved as data; one for each piece at the most
+    bool target_zeroes_;
     bool asking_ = false;
     bool flushing_ = false;
     bool going_on_ = false;  ///< completions from inside submit() must not recurse

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 
@@ -74,6 +75,61 @@ TEST(Copier, TellsOfAFailedWriteAndOfAFailedFlush) {
         ASSERT_TRUE(outcome && !outcome->has_value());
         EXPECT_EQ(outcome->error().code, Code::io_failed);
     }
+}
+
+TEST(Copier, WritesZeroesToATargetThatRefusesToMakeThem) {
+    for (auto code : {Code::unsupported, Code::malformed}) {
+        Disk source, target;
+        fill(source.bytes(1 << 20, 4096), 1);
+        fill(target.bytes(0, size), 2);
+        ErrorFilter refusing(target.device);
+        ErrorRule rule{.operation = BlockOperation::write_zeroes, .error = {.code = code}};
+        ASSERT_TRUE(refusing.add(rule));
+        Copier copier(source.device, refusing, {.pieces_in_flight = 3, .piece_bytes = 65536});
+        auto outcome = copy(copier);
+        ASSERT_TRUE(outcome && outcome->has_value());
+        EXPECT_EQ(std::memcmp(source.contents().data(), target.contents().data(), size), 0);
+        EXPECT_EQ(copier.bytes_done(), size);
+        EXPECT_EQ(copier.bytes_moved(), size);
+    }
+}
+
+TEST(Copier, WritesAllZeroesThatWereRefusedWhileUnderWay) {
+    Disk source, target;
+    for (std::uint64_t at = 0; at < size; at += 262144) fill(source.bytes(at, 131072), 1);
+    fill(target.bytes(0, size), 2);
+    test::HeldDisk held(target.device);
+    Copier copier(source.device, held, {.pieces_in_flight = 4, .piece_bytes = 131072});
+    std::optional<Result<void>> outcome;
+    ASSERT_TRUE(copier.start([&](Result<void> result) { outcome = result; }));
+    int refused = 0;
+    while (!held.held.empty()) {
+        // Data wait, so that several holes are under way at once.
+        auto hole = std::find_if(held.held.begin(), held.held.end(), [](auto* request) {
+            return request->operation == BlockOperation::write_zeroes;
+        });
+        if (hole == held.held.end()) {
+            held.let_go(0);
+            continue;
+        }
+        ++refused;
+        held.fail(static_cast<std::size_t>(hole - held.held.begin()), {.code = Code::unsupported});
+    }
+    EXPECT_EQ(refused, 2);
+    ASSERT_TRUE(outcome && outcome->has_value());
+    EXPECT_EQ(std::memcmp(source.contents().data(), target.contents().data(), size), 0);
+    EXPECT_EQ(copier.bytes_done(), size);
+}
+
+TEST(Copier, TellsOfZeroesThatFailedForAnotherReason) {
+    Disk source, target;
+    fill(source.bytes(0, 4096), 1);
+    ErrorFilter failing(target.device);
+    ASSERT_TRUE(failing.add({.operation = BlockOperation::write_zeroes}));
+    Copier copier(source.device, failing, {});
+    auto outcome = copy(copier);
+    ASSERT_TRUE(outcome && !outcome->has_value());
+    EXPECT_EQ(outcome->error().code, Code::io_failed);
 }
 
 /// A disk that takes only whole blocks of that many bytes.

@@ -14,8 +14,8 @@ Refusal cannot_open(const std::string& path, Error why) {
     return {fmt::format("{}: {}", path.empty() ? "''" : path, reason)};
 }
 
-std::unique_ptr<linux::World> make_world(const linux::WorldOptions& options) {
-    auto world = linux::World::make(options);
+std::unique_ptr<LinuxWorld> make_world(const LinuxWorldOptions& options) {
+    auto world = open_linux_world(options);
     if (!world) throw Refusal{fmt::format("cannot start: {}", to_text(world.error()))};
     return std::move(*world);
 }
@@ -30,7 +30,7 @@ std::optional<NbdUri> as_nbd_uri(const std::string& where) {
     return uri;
 }
 
-OpenedDisk::OpenedDisk(linux::World& world, const std::string& where, bool read_only)
+OpenedDisk::OpenedDisk(LinuxWorld& world, const std::string& where, bool read_only)
     : world_(world) {
     if (auto uri = as_nbd_uri(where)) {
         std::optional<Result<void>> opened;

@@ -8,8 +8,8 @@
 
 #include "cli/command.hpp"
 #include "cli/text.hpp"
-#include "linux/world.hpp"
 #include "node/nbd_disk.hpp"
+#include "weft/linux_world.hpp"
 
 namespace weft::cli {
 
@@ -17,7 +17,7 @@ namespace weft::cli {
 Refusal cannot_open(const std::string& path, Error why);
 
 /// The world, or a Refusal.
-std::unique_ptr<linux::World> make_world(const linux::WorldOptions& options);
+std::unique_ptr<LinuxWorld> make_world(const LinuxWorldOptions& options);
 
 /// The NBD URI `where` is, or nothing if it names a file; throws a Refusal if it is a bad URI.
 std::optional<NbdUri> as_nbd_uri(const std::string& where);
@@ -25,7 +25,7 @@ std::optional<NbdUri> as_nbd_uri(const std::string& where);
 class OpenedDisk {
 public:
     /// Opens and waits until it can be used; throws a Refusal.
-    OpenedDisk(linux::World& world, const std::string& where, bool read_only);
+    OpenedDisk(LinuxWorld& world, const std::string& where, bool read_only);
     /// Says goodbye to an NBD server.
     ~OpenedDisk();
     OpenedDisk(const OpenedDisk&) = delete;
@@ -36,7 +36,7 @@ public:
     nbd::Client* client() { return remote_ ? &remote_->device() : nullptr; }
 
 private:
-    linux::World& world_;
+    LinuxWorld& world_;
     std::unique_ptr<BlockDevice> file_;
     std::unique_ptr<node::NbdDisk> remote_;
 };

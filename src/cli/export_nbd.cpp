@@ -203,18 +203,18 @@ void sum_up(const Wishes& wishes, const nbd::Statistics& sums) {
 
 constexpr int interrupted = 130;  // what shells expect of a program that Ctrl-C ended
 
-void hear_signals(linux::World& world, const std::function<void()>& then) {
+void hear_signals(LinuxWorld& world, const std::function<void()>& then) {
     for (int signal : {SIGINT, SIGTERM})
         if (auto heard = world.on_signal(signal, then); !heard)
             throw Refusal{fmt::format("cannot hear signals: {}", to_text(heard.error()))};
 }
 
 void serve(const Wishes& wishes) {
-    constexpr std::pair<std::string_view, linux::FileEngine> engines[] = {
-        {"auto", linux::FileEngine::automatic},
-        {"ring", linux::FileEngine::ring},
-        {"threads", linux::FileEngine::threads}};
-    linux::WorldOptions options;
+    constexpr std::pair<std::string_view, FileEngine> engines[] = {
+        {"auto", FileEngine::automatic},
+        {"ring", FileEngine::ring},
+        {"threads", FileEngine::threads}};
+    LinuxWorldOptions options;
     for (auto [name, engine] : engines)
         if (wishes.file_engine == name) options.files = engine;
     linux::raise_descriptor_limit();

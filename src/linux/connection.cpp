@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "linux/connection.hpp"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -22,6 +25,9 @@ public:
     void drive(StreamEngine& engine) override { connection_->drive(engine); }
     void wake() override { connection_->wake(); }
     std::string peer() const override { return connection_->peer(); }
+    Address local() const override { return connection_->local(); }
+    Address remote() const override { return connection_->remote(); }
+    std::size_t segment_size() const override { return connection_->segment_size(); }
 
 private:
     EventLoop& loop_;
@@ -43,10 +49,12 @@ Connection::Connection(SocketCommons& commons)
     : TimerEntry(commons.loop.timers()), commons_(commons) {}
 
 std::unique_ptr<Stream> Connection::accepted(SocketCommons& commons, Descriptor socket,
-                                             std::string peer) {
+                                             const SocketAddress& peer) {
     auto connection = std::make_unique<Connection>(commons);
+    connection->peer_ = describe_peer(socket.number(), peer);
+    connection->local_ = own_address(socket.number()).address();
+    connection->remote_ = peer.address();
     connection->socket_ = std::move(socket);
-    connection->peer_ = std::move(peer);
     return std::make_unique<Handle>(commons.loop, std::move(connection));
 }
 
@@ -90,17 +98,27 @@ void Connection::wake() {
     if (engine_ && !serving_) commons_.loop.make_ready(*this);
 }
 
+std::size_t Connection::segment_size() const {
+    if (stage_ != Stage::waiting && stage_ != Stage::open) return 0;
+    int bytes = 0;
+    socklen_t size = sizeof bytes;
+    // A Unix socket has no such option, and so no such size.
+    if (::getsockopt(socket_.number(), IPPROTO_TCP, TCP_MAXSEG, &bytes, &size) < 0) return 0;
+    return static_cast<std::size_t>(bytes);
+}
+
 void Connection::try_next_address() {
     while (!addresses_.empty()) {
         SocketAddress address = addresses_.back();
         addresses_.pop_back();
-        auto made = make_socket(address);
+        auto made = make_socket(address, commons_.options);
         if (!made) {
             last_failure_ = made.error();
             continue;
         }
         socket_ = std::move(*made);
         peer_ = address.text();
+        remote_ = address.address();
         if (::connect(socket_.number(), address.data(), address.size) < 0 && errno != EINPROGRESS) {
             last_failure_ = system_error(errno);
             socket_.close();
@@ -124,6 +142,7 @@ void Connection::attempt_ended() {
         return;
     }
     addresses_.clear();
+    local_ = own_address(socket_.number()).address();
     begin();
     engine_->opened();
 }
@@ -207,6 +226,7 @@ void Connection::abandon() {
     engine_ = nullptr;
     close();
     leave_list();
+    cool_down();
     cancel_timer();
     leftover_ = {};
 }

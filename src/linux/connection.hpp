@@ -7,7 +7,8 @@
 // per turn, after everything that might add to it: many replies go out in one sendmsg.
 //
 // epoll is used edge-triggered. The connection remembers what it knows (readable_, blocked_), and
-// neither a pause in reading nor its end costs a call.
+// neither a pause in reading nor its end costs a call. While a program polls, those that lately
+// received are read from without asking epoll.
 #pragma once
 
 #include <optional>
@@ -17,16 +18,20 @@
 #include "linux/event_loop.hpp"
 #include "linux/lingering_sockets.hpp"
 #include "linux/socket_address.hpp"
-#include "weft/world.hpp"
+#include "weft/linux_world.hpp"
 
 namespace weft::linux {
 
 /// What all sockets of a world share.
 struct SocketCommons {
-    explicit SocketCommons(EventLoop& the_loop)
-        : loop(the_loop), staging(limits::staging_bytes), lingering(loop, staging) {}
+    SocketCommons(EventLoop& the_loop, const LinuxWorldOptions& the_options)
+        : loop(the_loop),
+          options(the_options),
+          staging(limits::staging_bytes),
+          lingering(loop, staging) {}
 
     EventLoop& loop;
+    LinuxWorldOptions options;
     /// Filled and emptied within one receive; never holds anything between two.
     std::vector<std::byte> staging;
     LingeringSockets lingering;
@@ -34,12 +39,13 @@ struct SocketCommons {
 
 class Connection final : public DescriptorHandler,
                          public ReadyItem,
+                         public HotItem,
                          public TimerEntry,
                          public LateFreed {
 public:
     /// For the listener: a stream that waits for drive().
     static std::unique_ptr<Stream> accepted(SocketCommons& commons, Descriptor socket,
-                                            std::string peer);
+                                            const SocketAddress& peer);
     /// Tries the addresses one after the other. Refusals come as closed(), later.
     static std::unique_ptr<Stream> connecting(SocketCommons& commons,
                                               std::vector<SocketAddress> addresses,
@@ -51,11 +57,15 @@ public:
     void drive(StreamEngine& engine);
     void wake();
     const std::string& peer() const { return peer_; }
+    const Address& local() const { return local_; }
+    const Address& remote() const { return remote_; }
+    std::size_t segment_size() const;
     /// The handle is gone: close, and call the engine no more.
     void abandon();
 
     void ready(std::uint32_t events) override;
     void serve() override;
+    void try_now() override;
     void expired() override;
 
 private:
@@ -97,6 +107,7 @@ private:
     std::size_t leftover_taken_ = 0;
 
     std::string peer_;
+    Address local_, remote_;                ///< kept: a socket that was reset no longer knows them
     std::vector<SocketAddress> addresses_;  ///< while connecting: still to be tried, last first
     Error last_failure_{.code = Code::io_failed};
 };

@@ -38,6 +38,11 @@ void Connection::receive() {
     }
 }
 
+void Connection::try_now() {
+    readable_ = true;  // perhaps: reading finds out
+    receive();
+}
+
 /// How much to read ahead of this place: much among small messages, little amid long payloads.
 Buffer Connection::staging_beside(Buffer place) {
     if (place.size() >= limits::long_payload_bytes)
@@ -72,6 +77,8 @@ bool Connection::read_into(Buffer place, Buffer staging) {
     // Less than asked for means the socket is empty: the next bytes make a new edge. At the end
     // there will be no new edge, so there we read on.
     if (count < place.size() + staging.size() && !at_end_) readable_ = false;
+    commons_.loop.make_hot(*this);
+    wake();  // whoever hears something may have to answer
     auto placed = std::min(count, place.size());
     engine_->filled(placed);
     auto rest = hand_out(staging.first(count - placed));

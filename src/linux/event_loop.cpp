@@ -27,23 +27,54 @@ void EventLoop::run() {
 }
 
 void EventLoop::run_until(const std::function<bool()>& done) {
-    WEFT_CHECK(!running_);  // a loop inside a loop would free what the outer one is using
-    now_ = read_clock();
-    running_ = true;
+    enter();
     stopped_ = false;
     end_turn();  // what was begun before the loop ran must not wait for a first event
-    while (!stopped_ && !done()) turn();
-    running_ = false;
+    while (!stopped_ && !done()) {
+        look(Wait::until_something_happens);
+        run_tasks();
+        end_turn();
+    }
+    leave();
 }
 
-void EventLoop::turn() {
-    int count = ::epoll_wait(epoll_.number(), reported_.data(), limits::events_per_turn, wait_ms());
-    WEFT_CHECK(count >= 0 || errno == EINTR);
-    now_ = read_clock();
-    dispatch(count);
-    timers_.fire(now_);
+void EventLoop::turn(Wait wait) {
+    enter();
+    unfinished_ |= call_turn_ends();  // as above
+    look(wait);
     run_tasks();
     end_turn();
+    leave();
+}
+
+void EventLoop::poll() {
+    enter();
+    run_tasks();
+    ready_.serve_all();  // questions leave before answers are sought
+    std::size_t tried = 0;
+    if (tries_since_look_ < limits::tries_between_looks) tried = hot_.try_all();
+    if (tried == 0)
+        look(Wait::not_at_all);
+    else
+        tries_since_look_ += tried;
+    end_turn();
+    leave();
+}
+
+void EventLoop::enter() {
+    WEFT_CHECK(!running_);  // a loop inside a loop would free what the outer one is using
+    running_ = true;
+    now_.reset();
+}
+
+void EventLoop::look(Wait wait) {
+    int most_ms = wait == Wait::not_at_all ? 0 : wait_ms();
+    int count = ::epoll_wait(epoll_.number(), reported_.data(), limits::events_per_turn, most_ms);
+    WEFT_CHECK(count >= 0 || errno == EINTR);
+    tries_since_look_ = 0;
+    now_ = read_clock();
+    dispatch(count);
+    timers_.fire(*now_);
 }
 
 int EventLoop::wait_ms() const {
@@ -77,10 +108,15 @@ void EventLoop::end_turn() {
     unfinished_ = true;
     for (int round = 0; round < limits::rounds_per_turn && unfinished_; ++round) {
         ready_.serve_all();
-        unfinished_ = false;
-        for (auto* hook : turn_ends_) unfinished_ |= hook->turn_ends();
+        unfinished_ = call_turn_ends();
     }
     free_dropped();
+}
+
+bool EventLoop::call_turn_ends() {
+    bool any = false;
+    for (auto* hook : turn_ends_) any |= hook->turn_ends();
+    return any;
 }
 
 void EventLoop::free_dropped() {

@@ -5,7 +5,8 @@
 //     wait -> descriptors -> timers -> tasks -> ready streams <-> disks -> free what was dropped
 //
 // No stage may keep the others waiting: each does what it found when it began, and leaves what
-// was added meanwhile to the next turn.
+// was added meanwhile to the next turn. A poll is a turn that waits for nothing and most often
+// spares itself the question to epoll.
 #pragma once
 
 #include <sys/epoll.h>
@@ -14,13 +15,16 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "linux/descriptor.hpp"
+#include "linux/hot_list.hpp"
 #include "linux/limits.hpp"
 #include "linux/ready_list.hpp"
 #include "linux/timer_heap.hpp"
 #include "weft/instant.hpp"
+#include "weft/linux_world.hpp"
 #include "weft/result.hpp"
 
 namespace weft::linux {
@@ -67,8 +71,19 @@ public:
     /// The current turn is the last.
     void stop() { stopped_ = true; }
 
-    /// During a turn, when the turn began.
-    Instant now() const { return running_ ? now_ : read_clock(); }
+    /// One turn, for callers with a loop of their own. What they have begun since the last turn
+    /// counts as something that happens.
+    void turn(Wait wait);
+    /// A turn for callers who do nothing else but wait, and want no microsecond lost: tries those
+    /// that are hot, and looks at everything else only now and then.
+    void poll();
+
+    /// During a turn it stands still.
+    Instant now() const {
+        if (!running_) return read_clock();
+        if (!now_) now_ = read_clock();
+        return *now_;
+    }
 
     Result<void> watch(int descriptor, std::uint32_t events, DescriptorHandler& handler);
     void change(int descriptor, std::uint32_t events, DescriptorHandler& handler);
@@ -81,6 +96,7 @@ public:
     void drop_tasks();
     TimerHeap& timers() { return timers_; }
     void make_ready(ReadyItem& item) { ready_.add(item); }
+    void make_hot(HotItem& item) { hot_.add(item); }
     void at_turn_end(TurnEnd& hook) { turn_ends_.push_back(&hook); }
     void not_at_turn_end(TurnEnd& hook) { std::erase(turn_ends_, &hook); }
     void free_later(std::unique_ptr<LateFreed> object) { dropped_.push_back(std::move(object)); }
@@ -88,22 +104,27 @@ public:
 private:
     explicit EventLoop(Descriptor epoll) : epoll_(std::move(epoll)) {}
 
-    void turn();
+    void enter();
+    void leave() { running_ = false; }
+    void look(Wait wait);
     int wait_ms() const;
     void dispatch(int count);
     void run_tasks();
     void end_turn();
+    bool call_turn_ends();
     void free_dropped();
 
     Descriptor epoll_;
     bool running_ = false;
     bool stopped_ = false;
     bool unfinished_ = false;  ///< the last turn ended by its bound, not for want of work
-    Instant now_;
+    mutable std::optional<Instant> now_;  ///< none until somebody asks: a poll seldom has to
     std::array<epoll_event, limits::events_per_turn> reported_{};
     int reported_count_ = 0;
     TimerHeap timers_;
     ReadyList ready_;
+    HotList hot_;
+    std::size_t tries_since_look_ = limits::tries_between_looks;
     std::vector<TurnEnd*> turn_ends_;
     std::vector<std::function<void()>> tasks_;
     std::vector<std::function<void()>> tasks_of_this_turn_;

@@ -51,8 +51,7 @@ private:
             ::accept4(socket_.number(), peer.data(), &peer.size, SOCK_NONBLOCK | SOCK_CLOEXEC));
         if (made.is_open()) {
             if (peer.family() == AF_UNIX) make_room_to_send(made);
-            auto words = describe_peer(made.number(), peer);
-            accepted_(Connection::accepted(commons_, std::move(made), std::move(words)));
+            accepted_(Connection::accepted(commons_, std::move(made), peer));
             return true;
         }
         if (out_of_resources(errno)) {
@@ -102,8 +101,8 @@ void set_options(int socket, int family) {
     if (family == AF_INET6) ::setsockopt(socket, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
 }
 
-Result<Descriptor> bound_socket(const SocketAddress& address) {
-    WEFT_TRY(auto socket, make_socket(address));
+Result<Descriptor> bound_socket(const SocketAddress& address, const LinuxWorldOptions& options) {
+    WEFT_TRY(auto socket, make_socket(address, options));
     if (address.family() != AF_UNIX) set_options(socket.number(), address.family());
     if (::bind(socket.number(), address.data(), address.size) < 0) return system_error(errno);
     if (::listen(socket.number(), SOMAXCONN) < 0) return system_error(errno);
@@ -117,13 +116,6 @@ bool is_among(std::span<const SocketAddress> before, SocketAddress place) {
         if (one.text() == place.text()) return true;
     }
     return false;
-}
-
-std::uint16_t bound_port(int socket) {
-    SocketAddress bound;
-    bound.size = sizeof bound.storage;
-    if (::getsockname(socket, bound.data(), &bound.size) < 0) return 0;
-    return bound.port();
 }
 
 }  // namespace
@@ -143,7 +135,7 @@ Result<std::unique_ptr<weft::Listener>> listen(SocketCommons& commons, const Add
         auto& place = places[i];
         if (is_among(std::span(places).first(i), place)) continue;
         place.set_port(port);
-        auto socket = bound_socket(place);
+        auto socket = bound_socket(place, commons.options);
         if (!socket) {
             // A machine without IPv6 still answers for its IPv4 half of the name.
             failure = socket.error();
@@ -151,7 +143,7 @@ Result<std::unique_ptr<weft::Listener>> listen(SocketCommons& commons, const Add
             continue;
         }
         if (address.is_unix()) listener->own(OwnedUnixPath(address.path));
-        if (port == 0) listener->set_port(port = bound_port(socket->number()));
+        if (port == 0) listener->set_port(port = own_address(socket->number()).port());
         auto added =
             listener->add(std::make_unique<ListeningSocket>(commons, std::move(*socket), accepted));
         if (!added) return added.error();

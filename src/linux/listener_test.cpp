@@ -101,13 +101,13 @@ int option(const Descriptor& socket, int level, int name) {
 TEST_F(ListenerTest, GivesConnectedAndAcceptedSocketsTheSameOptions) {
     // Accepted ones inherit them from the listening socket; asked of the kernel itself.
     auto made = resolve(Address::tcp("127.0.0.1", 0), Purpose::listen);
-    auto listening = make_socket(made->front());
+    auto listening = make_socket(made->front(), {});
     ASSERT_EQ(::bind(listening->number(), made->front().data(), made->front().size), 0);
     ASSERT_EQ(::listen(listening->number(), 1), 0);
     SocketAddress bound;
     bound.size = sizeof bound.storage;
     ::getsockname(listening->number(), bound.data(), &bound.size);
-    auto connected = make_socket(bound);
+    auto connected = make_socket(bound, {});
     ::connect(connected->number(), bound.data(), bound.size);
     Descriptor accepted(::accept4(listening->number(), nullptr, nullptr, SOCK_CLOEXEC));
     ASSERT_TRUE(accepted.is_open());
@@ -128,7 +128,7 @@ TEST_F(ListenerTest, GivesUnixSocketsRoomForALongReply) {
     auto usual = option(one, SOL_SOCKET, SO_SNDBUF);
     make_room_to_send(one);
     EXPECT_GT(option(one, SOL_SOCKET, SO_SNDBUF), usual);
-    auto made = make_socket(resolve(path, Purpose::connect)->front());
+    auto made = make_socket(resolve(path, Purpose::connect)->front(), {});
     EXPECT_EQ(option(*made, SOL_SOCKET, SO_SNDBUF), option(one, SOL_SOCKET, SO_SNDBUF));
 }
 
@@ -170,7 +170,7 @@ TEST_F(ListenerTest, RefusesAPathThatIsNoSocket) {
 TEST_F(ListenerTest, TakesOverTheSocketOfAProcessThatDied) {
     auto address = resolve(path, Purpose::listen);
     {
-        auto left_behind = make_socket(address->front());
+        auto left_behind = make_socket(address->front(), {});
         ASSERT_EQ(::bind(left_behind->number(), address->front().data(), address->front().size), 0);
         ::listen(left_behind->number(), 1);
     }
@@ -213,14 +213,14 @@ struct Impatient final : TestEngine {
 
 TEST_F(ListenerTest, MayBeTooBusyAndThenTheConnectingEngineIsToldTheTime) {
     auto place = std::move(resolve(Address::tcp("127.0.0.1", 0), Purpose::listen)->front());
-    auto busy = make_socket(place);
+    auto busy = make_socket(place, {});
     ASSERT_EQ(::bind(busy->number(), place.data(), place.size), 0);
     ASSERT_EQ(::listen(busy->number(), 0), 0);
     place.size = sizeof place.storage;
     ::getsockname(busy->number(), place.data(), &place.size);
     std::vector<Descriptor> crowd;  // more than its backlog: further calls are not answered
     for (int i = 0; i < 3; ++i) {
-        crowd.push_back(std::move(*make_socket(place)));
+        crowd.push_back(std::move(*make_socket(place, {})));
         ::connect(crowd.back().number(), place.data(), place.size);
     }
     Impatient client;

@@ -7,9 +7,11 @@
 #include <netinet/tcp.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <limits>
 
 #include "linux/limits.hpp"
 #include "linux/system_error.hpp"
@@ -19,6 +21,21 @@ namespace {
 
 void set_option(const Descriptor& socket, int level, int name, int value) {
     ::setsockopt(socket.number(), level, name, &value, sizeof value);
+}
+
+int as_int(std::size_t size) {
+    return static_cast<int>(std::min<std::size_t>(size, std::numeric_limits<int>::max()));
+}
+
+Result<void> set_congestion_control(const Descriptor& socket, const std::string& name) {
+    if (name.empty()) return {};
+    // The kernel would cut a longer name, and perhaps know what is left of it.
+    constexpr std::size_t longest = 15;
+    if (name.size() > longest) return system_error(ENOENT);
+    if (::setsockopt(socket.number(), IPPROTO_TCP, TCP_CONGESTION, name.data(),
+                     static_cast<socklen_t>(name.size())) < 0)
+        return system_error(errno);
+    return {};
 }
 
 Result<SocketAddress> unix_address(const std::string& path) {
@@ -64,7 +81,26 @@ void make_room_to_send(const Descriptor& unix_socket) {
     set_option(unix_socket, SOL_SOCKET, SO_SNDBUF, limits::unix_send_bytes);
 }
 
-Result<Descriptor> make_socket(const SocketAddress& address) {
+SocketAddress own_address(int socket) {
+    SocketAddress own;
+    own.size = sizeof own.storage;
+    if (::getsockname(socket, own.data(), &own.size) < 0) return {};
+    return own;
+}
+
+Result<void> check_tcp_options(const LinuxWorldOptions& options) {
+    if (options.congestion_control.empty()) return {};
+    SocketAddress any;
+    for (int family : {AF_INET6, AF_INET}) {
+        any.storage.ss_family = static_cast<sa_family_t>(family);
+        auto made = make_socket(any, options);
+        if (made || made.error().detail != EAFNOSUPPORT)
+            return made ? Result<void>() : made.error();
+    }
+    return {};  // without any IP there will be no TCP socket
+}
+
+Result<Descriptor> make_socket(const SocketAddress& address, const LinuxWorldOptions& options) {
     Descriptor made(::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (!made.is_open()) return system_error(errno);
     if (address.family() == AF_UNIX) {
@@ -79,6 +115,12 @@ Result<Descriptor> make_socket(const SocketAddress& address) {
         set_option(made, IPPROTO_TCP, TCP_KEEPIDLE, limits::keepalive_idle_s);
         set_option(made, IPPROTO_TCP, TCP_KEEPINTVL, limits::keepalive_interval_s);
         set_option(made, IPPROTO_TCP, TCP_KEEPCNT, limits::keepalive_probes);
+        if (options.send_buffer_bytes != 0)
+            set_option(made, SOL_SOCKET, SO_SNDBUF, as_int(options.send_buffer_bytes));
+        if (options.receive_buffer_bytes != 0)
+            set_option(made, SOL_SOCKET, SO_RCVBUF, as_int(options.receive_buffer_bytes));
+        if (auto set = set_congestion_control(made, options.congestion_control); !set)
+            return set.error();
     }
     return made;
 }
@@ -110,6 +152,18 @@ std::string SocketAddress::text() const {
     auto& address = reinterpret_cast<const sockaddr_un&>(storage);
     if (size <= offsetof(sockaddr_un, sun_path)) return "unix";
     return "unix:" + std::string(address.sun_path);
+}
+
+Address SocketAddress::address() const {
+    if (family() == AF_UNIX) {
+        auto& unix_name = reinterpret_cast<const sockaddr_un&>(storage);
+        if (size <= offsetof(sockaddr_un, sun_path)) return {};
+        return Address::unix_socket(unix_name.sun_path);
+    }
+    // An IPv6 address within a link means nothing without its interface, which this adds.
+    char words[NI_MAXHOST] = "";
+    ::getnameinfo(data(), size, words, sizeof words, nullptr, 0, NI_NUMERICHOST);
+    return Address::tcp(words, port());
 }
 
 std::string describe_peer(int socket, const SocketAddress& peer) {

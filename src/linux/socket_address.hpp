@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "linux/descriptor.hpp"
-#include "weft/world.hpp"
+#include "weft/linux_world.hpp"
 
 namespace weft::linux {
 
@@ -23,6 +23,8 @@ struct SocketAddress {
     void set_port(std::uint16_t port);
     /// "192.0.2.7:10809", "[2001:db8::7]:10809", "unix:/run/weft.sock".
     std::string text() const;
+    /// In numbers; a Unix socket without a name gives an empty one.
+    Address address() const;
 };
 
 /// Who will use the addresses: an empty host is every address to one, this machine to the other.
@@ -36,7 +38,13 @@ Result<std::vector<SocketAddress>> resolve(const Address& address, Purpose purpo
 void make_room_to_send(const Descriptor& unix_socket);
 
 /// A stream socket of the address's kind: it never blocks, and no child process inherits it.
-Result<Descriptor> make_socket(const SocketAddress& address);
+Result<Descriptor> make_socket(const SocketAddress& address, const LinuxWorldOptions& options);
+
+/// Whether the kernel lets TCP sockets be as the options say.
+Result<void> check_tcp_options(const LinuxWorldOptions& options);
+
+/// The name of a socket's own end.
+SocketAddress own_address(int socket);
 
 /// Who is at the other end of a connected socket, in words for a log line.
 std::string describe_peer(int socket, const SocketAddress& peer);

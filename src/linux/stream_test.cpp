@@ -394,6 +394,33 @@ TEST_P(StreamTest, SaysWhoIsAtTheOtherEnd) {
     }
 }
 
+TEST_P(StreamTest, KnowsBothEndsAndHowMuchAPacketHolds) {
+    Reluctant server;
+    Timed client;
+    meet(client, server);
+    EXPECT_EQ(client.stream->local(), server.stream->remote());
+    EXPECT_EQ(client.stream->remote(), server.stream->local());
+    if (GetParam() == Family::unix_socket) {
+        EXPECT_EQ(client.stream->remote(), address());
+        EXPECT_EQ(client.stream->local(), Address());
+        EXPECT_EQ(client.stream->segment_size(), 0u);
+        return;
+    }
+    EXPECT_EQ(client.stream->local().host, address().host);
+    EXPECT_EQ(client.stream->remote().host, address().host);
+    EXPECT_NE(client.stream->local().port, client.stream->remote().port);
+    for (auto* stream : {client.stream.get(), server.stream.get()}) {
+        EXPECT_GE(stream->segment_size(), 536u);
+        EXPECT_LE(stream->segment_size(), 65535u);
+    }
+    auto was = server.stream->remote();
+    client.stream.reset();
+    server.go_on();
+    run_until_closed({&server});
+    EXPECT_EQ(server.stream->remote(), was) << "for the log line about its end";
+    EXPECT_EQ(server.stream->segment_size(), 0u);
+}
+
 /// How many of a burst of replies go out with one call: counted by how often sent() is heard.
 TEST_P(StreamTest, SendsRepliesMadeInOneTurnWithOneCall) {
     struct Replier final : TestEngine {

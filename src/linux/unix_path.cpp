@@ -17,7 +17,7 @@ Result<void> clear_unix_path(const std::string& path, const SocketAddress& addre
         return system_error(errno);
     }
     if (!S_ISSOCK(found.st_mode)) return system_error(EEXIST);
-    WEFT_TRY(auto probe, make_socket(address));
+    WEFT_TRY(auto probe, make_socket(address, {}));
     bool answered = ::connect(probe.number(), address.data(), address.size) == 0;
     // Only a refusal proves that nobody listens; a full backlog (EAGAIN) proves the opposite.
     if (answered || errno != ECONNREFUSED) return system_error(EADDRINUSE);

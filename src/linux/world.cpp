@@ -25,15 +25,19 @@ std::mt19937_64 seeded_generator() {
 
 }  // namespace
 
-Result<std::unique_ptr<World>> World::make(const WorldOptions& options) {
+Result<std::unique_ptr<World>> World::make(const LinuxWorldOptions& options) {
+    if (auto usable = check_tcp_options(options); !usable) return usable.error();
     WEFT_TRY(auto loop, EventLoop::make());
-    std::unique_ptr<World> world(new World(std::move(loop)));
+    std::unique_ptr<World> world(new World(std::move(loop), options));
     if (auto chosen = world->choose_files(options.files); !chosen) return chosen.error();
     return world;
 }
 
-World::World(std::unique_ptr<EventLoop> loop)
-    : loop_(std::move(loop)), sockets_(*loop_), signals_(*loop_), random_(seeded_generator()) {}
+World::World(std::unique_ptr<EventLoop> loop, const LinuxWorldOptions& options)
+    : loop_(std::move(loop)),
+      sockets_(*loop_, options),
+      signals_(*loop_),
+      random_(seeded_generator()) {}
 
 World::~World() {
     loop_->drop_tasks();  // streams and disks they hold still need the sockets' and files' parts
@@ -71,8 +75,15 @@ Result<std::unique_ptr<Listener>> World::listen(const Address& address, Accepted
 }
 
 Result<std::unique_ptr<Stream>> World::connect(const Address& address, StreamEngine& engine) {
-    WEFT_TRY(auto addresses, resolve(address, Purpose::connect));
+    WEFT_TRY(auto addresses, linux::resolve(address, Purpose::connect));
     return Connection::connecting(sockets_, std::move(addresses), engine);
+}
+
+Result<std::vector<Address>> World::resolve(const Address& address) {
+    WEFT_TRY(auto found, linux::resolve(address, Purpose::connect));
+    std::vector<Address> addresses;
+    for (auto& each : found) addresses.push_back(each.address());
+    return addresses;
 }
 
 Result<std::unique_ptr<BlockDevice>> World::open_disk(const DiskOptions& options) {
@@ -80,3 +91,12 @@ Result<std::unique_ptr<BlockDevice>> World::open_disk(const DiskOptions& options
 }
 
 }  // namespace weft::linux
+
+namespace weft {
+
+Result<std::unique_ptr<LinuxWorld>> open_linux_world(const LinuxWorldOptions& options) {
+    WEFT_TRY(auto world, linux::World::make(options));
+    return std::unique_ptr<LinuxWorld>(std::move(world));
+}
+
+}  // namespace weft

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The world as Linux has it: sockets through epoll, files through io_uring or threads.
-//
-// It runs on the thread that calls run(). Everything it made (streams, listeners, timers, disks)
-// must be gone before it is, except for what only its own deferred tasks hold.
+// What weft/linux_world.hpp promises, put together from this folder's parts.
 #pragma once
 
 #ifdef linux
@@ -17,36 +14,22 @@
 #include "linux/event_loop.hpp"
 #include "linux/file_io.hpp"
 #include "linux/signals.hpp"
-#include "weft/world.hpp"
+#include "weft/linux_world.hpp"
 
 namespace weft::linux {
 
-enum class FileEngine {
-    automatic,  ///< the ring if the kernel allows one, else threads
-    ring,       ///< the ring or nothing
-    threads,
-};
-
-struct WorldOptions {
-    FileEngine files = FileEngine::automatic;
-};
-
-class World final : public weft::World {
+class World final : public LinuxWorld {
 public:
-    static Result<std::unique_ptr<World>> make(const WorldOptions& options = {});
+    static Result<std::unique_ptr<World>> make(const LinuxWorldOptions& options = {});
     ~World() override;
 
-    /// Until stop().
-    void run() { loop_->run(); }
-    /// Until stop(), or until `done` says so; asked after each turn of the loop.
-    void run_until(const std::function<bool()>& done) { loop_->run_until(done); }
-    void stop() { loop_->stop(); }
-
-    /// Calls `task` from the loop whenever the signal comes; it then has no other effect.
-    Result<void> on_signal(int number, std::function<void()> task);
-
-    /// What `automatic` has become.
-    FileEngine file_engine() const { return file_engine_; }
+    void run() override { loop_->run(); }
+    void run_until(const std::function<bool()>& done) override { loop_->run_until(done); }
+    void stop() override { loop_->stop(); }
+    void turn(Wait wait) override { loop_->turn(wait); }
+    void poll() override { loop_->poll(); }
+    Result<void> on_signal(int number, std::function<void()> task) override;
+    FileEngine file_engine() const override { return file_engine_; }
 
     Instant now() const override { return loop_->now(); }
     std::uint64_t random() override { return random_(); }
@@ -54,10 +37,11 @@ public:
     std::unique_ptr<Timer> make_timer(std::function<void()> task) override;
     Result<std::unique_ptr<Listener>> listen(const Address& address, Accepted accepted) override;
     Result<std::unique_ptr<Stream>> connect(const Address& address, StreamEngine& engine) override;
+    Result<std::vector<Address>> resolve(const Address& address) override;
     Result<std::unique_ptr<BlockDevice>> open_disk(const DiskOptions& options) override;
 
 private:
-    explicit World(std::unique_ptr<EventLoop> loop);
+    World(std::unique_ptr<EventLoop> loop, const LinuxWorldOptions& options);
     Result<void> choose_files(FileEngine wanted);
 
     std::unique_ptr<EventLoop> loop_;

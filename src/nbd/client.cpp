@@ -229,17 +229,20 @@ bool Client::finished() const {
 
 std::optional<Instant> Client::deadline() const {
     if (stage_ == Stage::failed || !owed_an_answer()) return std::nullopt;
-    return next_check_;
+    return next_check_.value_or(Instant{});
 }
 
 void Client::tick(Instant now) {
-    if (stage_ == Stage::failed || !owed_an_answer() || now < next_check_) return;
-    if (std::exchange(signs_at_check_, signs_of_life_) == signs_of_life_) {
+    if (stage_ == Stage::failed || !owed_an_answer()) return;
+    if (next_check_ && now < *next_check_) return;
+    bool silent = std::exchange(signs_at_check_, signs_of_life_) == signs_of_life_;
+    bool dawdles = stage_ == Stage::handshake && next_check_;
+    if (silent || dawdles) {
         drop({.code = Code::timed_out});
         holder_.wake();
         return tell();
     }
-    next_check_ = now + server_patience;
+    next_check_ = now + (stage_ == Stage::handshake ? server_handshake_time : server_patience);
 }
 
 void Client::closed(std::optional<Error> why) {

@@ -119,7 +119,7 @@ private:
     Outbox outbox_;
     std::uint64_t signs_of_life_ = 1;  ///< bytes that moved, and waits that began
     std::uint64_t signs_at_check_ = 0;
-    Instant next_check_;  ///< in the past at first: the first tick tells us the time
+    std::optional<Instant> next_check_;  ///< none before the first tick, which tells us the time
     bool goodbye_queued_ = false;
     Open open_ = Open::not_yet;
     bool telling_ = false;

@@ -63,6 +63,7 @@ Result<ClientHandshake::Next> ClientHandshake::greeting(const Greeting& greeting
 
 Result<ClientHandshake::Next> ClientHandshake::option_reply(const OptionReply& reply,
                                                             ClientReceiver& receiver, Outbox& out) {
+    if (++replies_seen_ > server_option_replies_max) return Error{.code = Code::exhausted};
     auto type = reply.header.type;
     if (reply.header.option != asked_) return Error{.code = Code::malformed};
     if (asked_ == Option::structured_reply) {

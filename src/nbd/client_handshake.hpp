@@ -54,6 +54,7 @@ private:
     std::string refusal_;
     Error refusal_error_{.code = Code::access_denied};
     wire::nbd::Option asked_{};
+    std::size_t replies_seen_ = 0;
     bool no_zeroes_ = false;
     bool size_known_ = false;
 };

@@ -239,6 +239,48 @@ TEST_F(ClientHandshakeTest, HangsUpOnAServerThatBreaksTheRules) {
     }
 }
 
+TEST_F(ClientHandshakeTest, LosesPatienceAfterManyReplies) {
+    greet_up_to_go();
+    std::size_t replies_before = 2;
+    auto info = encoded(InfoExport{disk_size, everything});
+    for (std::size_t i = replies_before; i < server_option_replies_max; ++i)
+        answer(Option::go, Answer::info, info);
+    EXPECT_FALSE(hung_up());
+    answer(Option::go, Answer::info, info);
+    EXPECT_TRUE(hung_up());
+    EXPECT_EQ(failure(), Code::exhausted);
+}
+
+TEST_F(ClientHandshakeTest, GivesAServerThatDripsAMinuteInAll) {
+    connect();
+    Instant begin{1'000'000}, end = begin + server_handshake_time;
+    client->tick(begin);
+    ASSERT_EQ(client->deadline(), end);
+    auto greeting = encoded(Greeting{true, true});
+    for (std::size_t i = 0; i < 10; ++i) {
+        server_says(ConstBuffer(greeting).subspan(i, 1));
+        client->tick(end + Duration(-1));
+        EXPECT_FALSE(client->finished());
+    }
+    EXPECT_EQ(client->deadline(), end) << "signs of life do not move it";
+    client->tick(end);
+    driver->run_if_woken();
+    EXPECT_TRUE(hung_up());
+    EXPECT_EQ(failure(), Code::timed_out);
+}
+
+TEST_F(ClientHandshakeTest, LeavesNoDeadlineBehind) {
+    connect();
+    client->tick(Instant{1'000'000});
+    server_says(encoded(Greeting{true, true}));
+    answer(Option::structured_reply, Answer::error_unsupported, {});
+    answer(Option::go, Answer::info, encoded(InfoExport{disk_size, everything}));
+    answer(Option::go, Answer::ack, {});
+    EXPECT_EQ(client->deadline(), std::nullopt);
+    client->tick(Instant{1'000'000} + 2 * server_handshake_time);
+    EXPECT_FALSE(client->finished());
+}
+
 TEST_F(ClientHandshakeTest, SaysNothingMoreToAServerThatBrokeTheRules) {
     greet_up_to_go();
     driver->peer_listens = false;

@@ -49,6 +49,12 @@ inline constexpr Duration handshake_time = std::chrono::seconds(30);
 /// most, is given up. Long, because a flush of a slow array may take most of a minute.
 inline constexpr Duration server_patience = std::chrono::seconds(60);
 
+/// How long a server may take, from the first connection attempt to the end of the handshake, even
+/// if it gives signs of life: one that says an octet a minute never ends.
+inline constexpr Duration server_handshake_time = std::chrono::seconds(60);
+/// Option replies one server may give us. Real ones give fewer than ten.
+inline constexpr std::size_t server_option_replies_max = 256;
+
 /// Extents told in one block status reply. Clients ask again for the rest.
 inline constexpr std::size_t extents_max = 512;
 

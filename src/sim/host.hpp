@@ -25,7 +25,9 @@ using Disks = std::map<std::string, std::unique_ptr<Disk>>;
 class Host final : public weft::World {
 public:
     Host(Clockwork& clockwork, Network& network, Disks& disks, std::string name)
-        : clockwork_(clockwork), network_(network), disks_(disks), name_(std::move(name)) {}
+        : clockwork_(clockwork), network_(network), disks_(disks), name_(std::move(name)) {
+        network_.add_machine(name_);
+    }
     Host(const Host&) = delete;
     Host& operator=(const Host&) = delete;
 
@@ -37,6 +39,9 @@ public:
     std::unique_ptr<Timer> make_timer(std::function<void()> task) override;
     Result<std::unique_ptr<Listener>> listen(const Address& address, Accepted accepted) override;
     Result<std::unique_ptr<Stream>> connect(const Address& address, StreamEngine& engine) override;
+    Result<std::vector<Address>> resolve(const Address& address) override {
+        return network_.resolve(address);
+    }
     /// Opens the disk that World::make_disk() made under this name; `direct` changes nothing.
     Result<std::unique_ptr<BlockDevice>> open_disk(const DiskOptions& options) override;
 

@@ -20,6 +20,9 @@ public:
     void drive(StreamEngine& engine) override { link_->drive(side_, engine); }
     void wake() override { link_->wake(side_); }
     std::string peer() const override { return link_->peer(side_); }
+    Address local() const override { return link_->address_of(side_); }
+    Address remote() const override { return link_->address_of(other(side_)); }
+    std::size_t segment_size() const override { return link_->segment_size(); }
 
     LinkId id() const { return link_->id(); }
 
@@ -32,6 +35,10 @@ private:
 
 LinkId link_of(const Stream& stream) {
     return dynamic_cast<const LinkStream&>(stream).id();
+}
+
+bool is_loopback(const Address& address) {
+    return address.host == "localhost" || address.host == "127.0.0.1" || address.host == "::1";
 }
 
 std::string to_text(const Address& address) {
@@ -116,6 +123,15 @@ void Link::abandon(Side side) {
 std::string Link::peer(Side side) const {
     if (side == Side::connector) return to_text(address_);
     return connector_.machine + "#" + std::to_string(static_cast<std::uint64_t>(id_));
+}
+
+Address Link::address_of(Side side) const {
+    if (side == Side::acceptor) return address_;
+    if (address_.is_unix()) return {};  // as on Linux, where who connects has no path
+    // A port of its own for each connection alive, below those that listeners are given.
+    constexpr std::uint64_t first = 32768, count = 16384;
+    auto port = static_cast<std::uint16_t>(first + static_cast<std::uint64_t>(id_) % count);
+    return Address::tcp(is_loopback(address_) ? address_.host : connector_.machine, port);
 }
 
 void Link::plan_visit(Side side, Instant when) {

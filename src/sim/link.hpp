@@ -58,6 +58,8 @@ public:
     void wake(Side side);
     void abandon(Side side);
     std::string peer(Side side) const;
+    Address address_of(Side side) const;
+    std::size_t segment_size() const { return options_.segment_bytes; }
 
     // What can go wrong. None of these calls an engine before it returns.
     void reset();
@@ -138,6 +140,9 @@ private:
 
 /// The LinkId of a stream made by a simulated world.
 LinkId link_of(const Stream& stream);
+
+/// Whether it means the machine of whoever says it.
+bool is_loopback(const Address& address);
 
 /// "elm:3260", "[::1]:3260" or a path.
 std::string to_text(const Address& address);

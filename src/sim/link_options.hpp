@@ -25,6 +25,7 @@ struct LinkOptions {
     std::size_t window_bytes = 64 * 1024;
     Cutting cutting = Cutting::anywhere;
     std::uint64_t bytes_per_second = 0;  ///< 0: no limit
+    std::size_t segment_bytes = 0;       ///< what Stream::segment_size() says
     /// How often what an engine lends is kept for a delay before it hears sent(), as a TCP does
     /// that may have to send again; nothing more is taken from it meanwhile. Else it is copied at
     /// once.

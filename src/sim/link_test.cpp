@@ -58,6 +58,27 @@ TEST(Link, TellsTheConnectorAndNotTheAcceptorThatItIsOpen) {
     EXPECT_EQ(pair.server_stream->peer(), "local#1");
 }
 
+TEST(Link, KnowsBothEndsAndHowMuchAPacketHolds) {
+    Pair pair(1, {.segment_bytes = 1448});
+    EXPECT_TRUE(pair.world.run_until_quiet(plenty));
+    EXPECT_EQ(pair.client_stream->remote(), elm);
+    EXPECT_EQ(pair.client_stream->local().host, "local");
+    EXPECT_NE(pair.client_stream->local().port, 0);
+    EXPECT_EQ(pair.server_stream->local(), pair.client_stream->remote());
+    EXPECT_EQ(pair.server_stream->remote(), pair.client_stream->local());
+    EXPECT_EQ(pair.server_stream->segment_size(), 1448u);
+    EXPECT_EQ(Pair(1).client_stream->segment_size(), 0u);
+
+    RecordingEngine second;
+    auto other = std::move(*pair.world.connect(elm, second));
+    EXPECT_NE(other->local(), pair.client_stream->local());
+    auto near = std::move(*pair.world.connect(Address::tcp("::1", 1), second));
+    EXPECT_EQ(near->local().host, "::1");
+    auto unix_stream = std::move(*pair.world.connect(Address::unix_socket("/s"), second));
+    EXPECT_EQ(unix_stream->local(), Address());
+    EXPECT_EQ(unix_stream->remote(), Address::unix_socket("/s"));
+}
+
 TEST(Link, CarriesTheSameBytesHoweverTheyAreCut) {
     auto there = numbered_bytes(20'000), back = numbered_bytes(3'000);
     for (Cutting cutting : {Cutting::whole, Cutting::anywhere, Cutting::single_bytes}) {

@@ -9,9 +9,6 @@
 namespace weft::sim {
 namespace {
 
-bool is_loopback(const std::string& host) {
-    return host == "localhost" || host == "127.0.0.1" || host == "::1";
-}
 bool is_any(const std::string& host) {
     return host.empty() || host == "::" || host == "0.0.0.0";
 }
@@ -21,8 +18,8 @@ bool reaches(const std::string& listening_machine, const Address& listening,
     bool same_machine = listening_machine == from_machine;
     if (wanted.is_unix() || listening.is_unix()) return same_machine && wanted == listening;
     if (wanted.port != listening.port) return false;
-    if (is_loopback(wanted.host))
-        return same_machine && (is_loopback(listening.host) || is_any(listening.host));
+    if (is_loopback(wanted))
+        return same_machine && (is_loopback(listening) || is_any(listening.host));
     return wanted.host == listening.host ||
            (is_any(listening.host) && wanted.host == listening_machine);
 }
@@ -87,9 +84,20 @@ Result<std::unique_ptr<Stream>> Network::connect(const std::string& machine, con
         std::make_shared<Link>(clockwork_, id, options_for(address), address, std::move(owner));
     links_[id] = link;
     link->machine(Side::connector) = machine;
-    bool stays_home = address.is_unix() || is_loopback(address.host);
+    bool stays_home = address.is_unix() || is_loopback(address);
     link->machine(Side::acceptor) = stays_home ? machine : address.host;
     return link->connect(engine);
+}
+
+Result<std::vector<Address>> Network::resolve(const Address& address) const {
+    bool is_known = address.is_unix() || is_loopback(address) || is_any(address.host) ||
+                    machines_.contains(address.host) ||
+                    std::any_of(listeners_.begin(), listeners_.end(), [&](const auto& entry) {
+                        return entry.second->address.host == address.host;
+                    });
+    if (!is_known) return Error{.code = Code::not_found};
+    if (address.is_unix() || !address.host.empty()) return std::vector{address};
+    return std::vector{Address::tcp("localhost", address.port)};
 }
 
 Network::ListenerRecord* Network::find_listener(const std::string& from_machine,

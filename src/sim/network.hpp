@@ -31,6 +31,10 @@ public:
     void set_options(const LinkOptions& options) { default_options_ = options; }
     void set_options(const Address& address, const LinkOptions& options);
 
+    void add_machine(const std::string& name) { machines_.insert(name); }
+    /// A name stands for itself, if it is a machine's or somebody listens there.
+    Result<std::vector<Address>> resolve(const Address& address) const;
+
     Result<std::unique_ptr<Listener>> listen(const std::string& machine, Address address,
                                              World::Accepted accepted);
     Result<std::unique_ptr<Stream>> connect(const std::string& machine, const Address& address,
@@ -78,6 +82,7 @@ private:
     std::vector<std::pair<Address, LinkOptions>> options_;
     std::map<LinkId, std::shared_ptr<Link>> links_;
     std::map<ListenerId, std::shared_ptr<ListenerRecord>> listeners_;
+    std::set<std::string> machines_;
     std::set<std::string> dark_machines_;
     std::uint64_t last_link_ = 0;
     ListenerId last_listener_ = 0;

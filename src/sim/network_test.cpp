@@ -54,6 +54,15 @@ struct NetworkTest : ::testing::Test {
     LinkId link{};
 };
 
+TEST_F(NetworkTest, ResolvesTheNamesOfItsMachinesAndListenersOnly) {
+    auto extra = listen(elm, Address::tcp("10.0.0.1", 7));
+    for (auto& known : {Address::tcp("elm", 1), Address::tcp("local", 2), Address::tcp("::1", 3),
+                        Address::tcp("10.0.0.1", 4), Address::unix_socket("/anything")})
+        EXPECT_EQ(*oak.resolve(known), std::vector{known});
+    EXPECT_EQ(*world.resolve(Address::tcp("", 5)), std::vector{Address::tcp("localhost", 5)});
+    EXPECT_EQ(world.resolve(Address::tcp("ash", 1)).error(), Error{.code = Code::not_found});
+}
+
 TEST_F(NetworkTest, ResetsALinkAndBothEndsHearOfIt) {
     client_says("lost");
     world.run_for(Duration(0));

@@ -27,6 +27,10 @@ Result<std::unique_ptr<Stream>> World::connect(const Address& address, StreamEng
     return local_.connect(address, engine);
 }
 
+Result<std::vector<Address>> World::resolve(const Address& address) {
+    return local_.resolve(address);
+}
+
 Result<std::unique_ptr<BlockDevice>> World::open_disk(const DiskOptions& options) {
     return local_.open_disk(options);
 }

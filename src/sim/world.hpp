@@ -34,6 +34,7 @@ public:
     std::unique_ptr<Timer> make_timer(std::function<void()> task) override;
     Result<std::unique_ptr<Listener>> listen(const Address& address, Accepted accepted) override;
     Result<std::unique_ptr<Stream>> connect(const Address& address, StreamEngine& engine) override;
+    Result<std::vector<Address>> resolve(const Address& address) override;
     Result<std::unique_ptr<BlockDevice>> open_disk(const DiskOptions& options) override;
 
     /// The machine of that name, made when first asked for.

@@ -40,6 +40,9 @@ public:
     Result<std::unique_ptr<Stream>> connect(const Address&, StreamEngine&) override {
         return Error{.code = Code::unsupported};
     }
+    Result<std::vector<Address>> resolve(const Address&) override {
+        return Error{.code = Code::unsupported};
+    }
     Result<std::unique_ptr<BlockDevice>> open_disk(const DiskOptions&) override {
         return Error{.code = Code::unsupported};
     }

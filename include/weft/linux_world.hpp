@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The world as Linux has it, and how to drive it: sockets through epoll, files through io_uring or
+// threads.
+//
+// It runs on the thread that calls run(), turn() or poll(), and no call of it may be made from
+// another thread meanwhile. Everything it made (streams, listeners, timers, disks) must be gone
+// before it is, except for what only its own deferred tasks hold.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "weft/result.hpp"
+#include "weft/world.hpp"
+
+namespace weft {
+
+/// Who does the work of files.
+enum class FileEngine {
+    automatic,  ///< the ring if the kernel allows one, else threads
+    ring,       ///< the ring or nothing
+    threads,
+};
+
+struct LinuxWorldOptions {
+    FileEngine files = FileEngine::automatic;
+
+    // For every TCP socket. Empty and 0 mean what the system does by itself.
+    std::string congestion_control{};  ///< as the kernel calls it: "cubic", "dctcp", "bbr"
+    /// Fixed sizes instead of the kernel's own tuning; it grants no more than its own limits
+    /// (net.core.wmem_max, net.core.rmem_max), and does not say so.
+    std::size_t send_buffer_bytes = 0;
+    std::size_t receive_buffer_bytes = 0;
+};
+
+/// Whether a turn may sleep before it does its work.
+enum class Wait { until_something_happens, not_at_all };
+
+class LinuxWorld : public World {
+public:
+    /// Until stop().
+    virtual void run() = 0;
+    /// Until stop(), or until `done` says so; asked after each turn of the loop.
+    virtual void run_until(const std::function<bool()>& done) = 0;
+    virtual void stop() = 0;
+
+    /// One turn, for programs with a loop of their own. What they have begun since the last turn
+    /// (a task, a woken stream, a disk request) counts as something that happens.
+    virtual void turn(Wait wait) = 0;
+    /// A turn for programs that spin because no microsecond may be lost. The few streams that
+    /// lately received are read from at once; timers, disks and other streams are looked at only
+    /// every few microseconds of polling. What was sent in between leaves with the same call.
+    virtual void poll() = 0;
+
+    /// Calls `task` from the loop whenever the signal comes; it then has no other effect.
+    virtual Result<void> on_signal(int number, std::function<void()> task) = 0;
+    /// What FileEngine::automatic has become.
+    virtual FileEngine file_engine() const = 0;
+};
+
+/// Fails where a ring was insisted on and is refused, and where the kernel has no congestion
+/// control of that name (`not_found`) or does not let us choose it (`access_denied`).
+Result<std::unique_ptr<LinuxWorld>> open_linux_world(const LinuxWorldOptions& options);
+
+}  // namespace weft
