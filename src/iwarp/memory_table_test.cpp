@@ -39,6 +39,15 @@ TEST_F(MemoryTableTest, KnowsNoTagThatItDidNotGiveOut) {
         EXPECT_EQ(use(with_key(tag, key(tag) + other), base, 1), invalid_tag);
 }
 
+TEST_F(MemoryTableTest, DoesNotTakeIndexZeroForTheLast) {
+    MemoryTable around(1, memory_index_max);
+    auto tag = *around.add_region(us.domain, std::array{Buffer(memory)}, base, all_rights,
+                                  Addressing::by_address);
+    ASSERT_EQ(index(tag), memory_index_max);
+    auto zero = static_cast<SteeringTag>(key(tag));
+    EXPECT_EQ(fault(around.resolve(zero, base, 1, Rights::remote_read, us)), invalid_tag);
+}
+
 TEST_F(MemoryTableTest, GivesTheRightsThatWereGivenAndNoOthers) {
     std::array each{Rights::local_write, Rights::remote_read, Rights::remote_write,
                     Rights::remote_atomic, Rights::bind_windows};
