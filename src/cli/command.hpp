@@ -52,6 +52,10 @@ std::optional<int> parse(const Command& self, CLI::App& options, const Arguments
 int export_nbd(const Command& self, const Arguments& arguments);
 int disk_info(const Command& self, const Arguments& arguments);
 int disk_copy(const Command& self, const Arguments& arguments);
+int rdma_serve(const Command& self, const Arguments& arguments);
+int rdma_ping(const Command& self, const Arguments& arguments);
+int rdma_bench(const Command& self, const Arguments& arguments);
+int rdma_rping(const Command& self, const Arguments& arguments);
 int version(const Command& self, const Arguments& arguments);
 int help(const Command& self, const Arguments& arguments);
 

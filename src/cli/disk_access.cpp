@@ -14,12 +14,6 @@ Refusal cannot_open(const std::string& path, Error why) {
     return {fmt::format("{}: {}", path.empty() ? "''" : path, reason)};
 }
 
-std::unique_ptr<LinuxWorld> make_world(const LinuxWorldOptions& options) {
-    auto world = open_linux_world(options);
-    if (!world) throw Refusal{fmt::format("cannot start: {}", to_text(world.error()))};
-    return std::move(*world);
-}
-
 std::optional<NbdUri> as_nbd_uri(const std::string& where) {
     auto uri = parse_nbd_uri(where);
     if (!uri && (where.starts_with("nbd:") || where.starts_with("nbd+unix:")))

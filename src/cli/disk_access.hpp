@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cli/command.hpp"
+#include "cli/outside.hpp"
 #include "cli/text.hpp"
 #include "node/nbd_disk.hpp"
 #include "weft/linux_world.hpp"
@@ -15,9 +16,6 @@ namespace weft::cli {
 
 /// Why a file cannot be a disk, as a sentence.
 Refusal cannot_open(const std::string& path, Error why);
-
-/// The world, or a Refusal.
-std::unique_ptr<LinuxWorld> make_world(const LinuxWorldOptions& options);
 
 /// The NBD URI `where` is, or nothing if it names a file; throws a Refusal if it is a bad URI.
 std::optional<NbdUri> as_nbd_uri(const std::string& where);

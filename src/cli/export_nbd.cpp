@@ -203,12 +203,6 @@ void sum_up(const Wishes& wishes, const nbd::Statistics& sums) {
 
 constexpr int interrupted = 130;  // what shells expect of a program that Ctrl-C ended
 
-void hear_signals(LinuxWorld& world, const std::function<void()>& then) {
-    for (int signal : {SIGINT, SIGTERM})
-        if (auto heard = world.on_signal(signal, then); !heard)
-            throw Refusal{fmt::format("cannot hear signals: {}", to_text(heard.error()))};
-}
-
 void serve(const Wishes& wishes) {
     constexpr std::pair<std::string_view, FileEngine> engines[] = {
         {"auto", FileEngine::automatic},
