@@ -124,16 +124,16 @@ class Contestant:
 class OwnProgram(Contestant):
     """A program of bench/rdma."""
 
-    def __init__(self, name, program):
+    def __init__(self, name, program, *first_words):
         super().__init__()
         self.name = name
-        self.program = program
+        self.program = [program, *first_words]
 
     def can(self, workload):
         return True
 
     def command(self, side, workload, port, count):
-        return [self.program, side, HOST, port, "--operation", workload.operation, "--waiting",
+        return [*self.program, side, HOST, port, "--operation", workload.operation, "--waiting",
                 workload.waiting, "--size", workload.size, "--count", count, "--depth",
                 workload.depth]
 
@@ -203,6 +203,9 @@ def all_contestants(programs):
     """In the order of the tables; the first is what the others are held against."""
     return [
         OwnProgram("raw TCP", programs / "bench_raw_tcp"),
+        OwnProgram("Weft", programs / "bench_weft", "checksums"),
+        OwnProgram("Weft eager", programs / "bench_weft", "eager"),
+        OwnProgram("Weft no CRC", programs / "bench_weft", "none"),
         OwnProgram("libfabric", programs / "bench_libfabric"),
         FabricPingPong(),
         Ucx("UCX tag", {"send": "tag_bw", "ping-pong": "tag_lat"}),
