@@ -45,8 +45,9 @@ public:
 
     constexpr bool has_value() const { return outcome_.index() == 0; }
     constexpr explicit operator bool() const { return has_value(); }
-    constexpr T& operator*() { return std::get<0>(outcome_); }
-    constexpr const T& operator*() const { return std::get<0>(outcome_); }
+    constexpr T& operator*() & { return std::get<0>(outcome_); }
+    constexpr const T& operator*() const& { return std::get<0>(outcome_); }
+    constexpr T&& operator*() && { return std::get<0>(std::move(outcome_)); }
     constexpr T* operator->() { return &**this; }
     constexpr const T* operator->() const { return &**this; }
     constexpr Error error() const { return std::get<1>(outcome_); }

@@ -4,8 +4,8 @@
 // of work has ended, a completion says so. A peer who was told a tag may read or write that memory,
 // within its rights, without anybody here lifting a finger.
 //
-// All of it runs on the thread that runs the World. Nothing here blocks. examples/ping.cpp shows
-// the whole in sixty lines.
+// All of it runs on the thread that runs the World. Nothing here blocks. examples/hello_rdma.cpp
+// shows the whole in sixty lines.
 #pragma once
 
 #include <cstddef>
