@@ -24,7 +24,7 @@ struct ExerciseOptions {
     std::uint64_t round_trips = 1000;
     Duration pause = {};     ///< between round trips
     Duration many_for = {};  ///< how long to keep the depth busy; 0: not at all
-    verbs::ConnectOptions connection;
+    verbs::ConnectOptions connection{};
 };
 
 struct ExerciseResults {

@@ -14,7 +14,7 @@ namespace weft::node {
 struct RpingOptions {
     std::uint32_t size = 64;  ///< of the buffer; what a server takes at most
     std::uint32_t count = 0;  ///< client: pings to make. 0: for ever
-    verbs::ConnectOptions connection;
+    verbs::ConnectOptions connection{};
 };
 
 /// How one side came to its end.

@@ -25,6 +25,79 @@ protected:
     std::unique_ptr<verbs::Device> there = verbs::make_device(world.host("elm"), {});
 };
 
+class Exercise : public RdmaOnSim {
+protected:
+    Exercise() {
+        auto made = there->listen(elm, [this](std::unique_ptr<verbs::ConnectionRequest> request) {
+            auto accepted = node::ExerciseServer::accept(*there, *request, {},
+                                                         [this](auto&) { ++servers_ended; });
+            if (accepted)
+                servers.push_back(std::move(*accepted));
+            else
+                refusals.push_back(accepted.error().code);
+        });
+        EXPECT_TRUE(made);
+        listener = std::move(*made);
+    }
+
+    node::ExerciseResults run(const node::ExerciseOptions& options) {
+        std::optional<node::ExerciseResults> results;
+        auto client = node::ExerciseClient::connect(
+            world.host("oak"), *here, elm, options, [this] { return world.now(); },
+            [&](const node::ExerciseResults& how) { results = how; });
+        EXPECT_TRUE(client);
+        EXPECT_TRUE(world.run_until_quiet(plenty));
+        EXPECT_TRUE(results);
+        return results.value_or(node::ExerciseResults{});
+    }
+
+    std::unique_ptr<Listener> listener;
+    std::vector<std::unique_ptr<node::ExerciseServer>> servers;
+    std::vector<Code> refusals;
+    int servers_ended = 0;
+};
+
+TEST_F(Exercise, MakesEveryKindOfRoundTrip) {
+    for (auto kind :
+         {node::ExerciseKind::send, node::ExerciseKind::write, node::ExerciseKind::read})
+        for (std::uint32_t size : {0u, 1u, 64u, 65536u, 200'000u}) {
+            auto results = run({.kind = kind, .size = size, .depth = 4, .round_trips = 5});
+            EXPECT_EQ(results.fault.value_or(""), "") << size;
+            EXPECT_EQ(results.round_trips.size(), 5u) << size;
+        }
+    EXPECT_EQ(servers_ended, 15);
+}
+
+TEST_F(Exercise, KeepsTheDepthBusyForAsLongAsItWasTold) {
+    for (auto kind :
+         {node::ExerciseKind::send, node::ExerciseKind::write, node::ExerciseKind::read}) {
+        auto results =
+            run({.kind = kind, .size = 4096, .depth = 8, .round_trips = 0, .many_for = 5ms});
+        EXPECT_EQ(results.fault.value_or(""), "");
+        EXPECT_GE(results.elapsed, 5ms);
+        EXPECT_GT(results.operations, 8u);
+    }
+}
+
+TEST_F(Exercise, PausesBetweenRoundTripsWhereAsked) {
+    auto began = world.now();
+    auto results = run({.size = 8, .depth = 1, .round_trips = 4, .pause = 1s});
+    EXPECT_EQ(results.round_trips.size(), 4u);
+    EXPECT_GE(world.now() - began, 3s);
+}
+
+TEST_F(Exercise, RefusesMoreThanTheServerWouldHold) {
+    auto results = run({.size = 1u << 30, .depth = 1024, .round_trips = 1});
+    EXPECT_EQ(results.fault.value_or(""), "the server rejected the connection");
+    EXPECT_EQ(refusals, std::vector{Code::out_of_range});
+}
+
+TEST_F(Exercise, IsToldThatNobodyIsThere) {
+    listener.reset();
+    auto results = run({.size = 8, .depth = 1, .round_trips = 1});
+    EXPECT_TRUE(results.fault);
+}
+
 struct Variant {
     const char* name;
     verbs::ConnectOptions options;
