@@ -2,9 +2,10 @@
 // One socket and the engine it serves. The public Stream is a handle on it; the connection itself
 // outlives its handle by one turn, so that an engine may drop its stream from inside any call.
 //
-// Receiving is always readv(the wanted place, staging): payload lands where it belongs, and what
-// follows it waits in staging, so that many small messages cost one call. Sending happens once
-// per turn, after everything that might add to it: many replies go out in one sendmsg.
+// Receiving is readv(the wanted place, staging): payload lands where it belongs, and what follows
+// it waits in staging, so that many small messages cost one call. Where the place is a header's,
+// all of it goes by way of staging. Sending happens once per turn, after everything that might add
+// to it: many replies go out in one sendmsg.
 //
 // epoll is used edge-triggered. The connection remembers what it knows (readable_, blocked_), and
 // neither a pause in reading nor its end costs a call. While a program polls, those that lately

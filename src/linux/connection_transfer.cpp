@@ -13,6 +13,15 @@
 #include "linux/system_error.hpp"
 
 namespace weft::linux {
+namespace {
+
+ssize_t read_some(int socket, Buffer place, Buffer staging) {
+    if (place.empty()) return ::recv(socket, staging.data(), staging.size(), 0);
+    iovec parts[] = {{place.data(), place.size()}, {staging.data(), staging.size()}};
+    return ::readv(socket, parts, 2);
+}
+
+}  // namespace
 
 void Connection::receive() {
     std::size_t bytes_left = limits::receive_bytes_per_turn;
@@ -57,8 +66,10 @@ Buffer Connection::staging_beside(Buffer place) {
 /// False when there is no more to read now, or no one to read for. Staging is for what follows
 /// the wanted place; where only a part of that is offered, there is none.
 bool Connection::read_into(Buffer place, Buffer staging) {
-    iovec parts[] = {{place.data(), place.size()}, {staging.data(), staging.size()}};
-    auto got = ::readv(socket_.number(), parts, 2);
+    // A small place is given its bytes from staging: that copy costs less than a list of two places
+    // costs the kernel, in particular when there is nothing to read.
+    if (place.size() <= limits::small_place_bytes && !staging.empty()) place = {};
+    auto got = read_some(socket_.number(), place, staging);
     if (got < 0) {
         if (errno == EINTR) return true;
         if (errno == EAGAIN) {
@@ -80,7 +91,7 @@ bool Connection::read_into(Buffer place, Buffer staging) {
     commons_.loop.make_hot(*this);
     wake();  // whoever hears something may have to answer
     auto placed = std::min(count, place.size());
-    engine_->filled(placed);
+    if (placed > 0) engine_->filled(placed);
     auto rest = hand_out(staging.first(count - placed));
     if (engine_ && !rest.empty()) {
         leftover_.assign(rest.begin(), rest.end());

@@ -31,6 +31,8 @@ inline constexpr std::size_t staging_bytes = 128 * 1024;
 inline constexpr std::size_t long_payload_bytes = 32 * 1024;
 inline constexpr std::size_t staging_bytes_amid_long_payloads = 2 * 1024;
 inline constexpr unsigned reads_after_a_long_payload = 3;
+/// Places up to this size are filled by a copy from staging.
+inline constexpr std::size_t small_place_bytes = 1024;
 inline constexpr std::size_t receive_bytes_per_turn = 1024 * 1024;
 inline constexpr int receive_calls_per_turn = 16;
 inline constexpr std::size_t send_bytes_per_turn = 4 * 1024 * 1024;
