@@ -195,6 +195,10 @@ Buffer Inbound::place() {
     return here.bytes.front();
 }
 
+Error Inbound::memory_gone() {
+    return fault(wire::TaggedBufferError::invalid_steering_tag);
+}
+
 void Inbound::placed(std::size_t count) {
     auto& here = places_[place_at_];
     here.bytes.drop_front(count);

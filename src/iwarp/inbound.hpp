@@ -28,6 +28,7 @@ public:
 
     Result<Readiness> begin(const InboundSegment& segment) override;
     Buffer place() override;
+    Error memory_gone() override;
     void placed(std::size_t count) override;
     Result<void> end(const InboundSegment& segment) override;
 
