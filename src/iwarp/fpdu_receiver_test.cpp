@@ -176,7 +176,7 @@ TEST_P(FpduReceiverInMode, RefusesLengthsTooSmallForAnyHeader) {
             if (tagged && size >= 14) continue;
             auto stream = writer(GetParam());
             Bytes ulpdu(size);
-            auto header = tagged ? test::encoded(write_at(0)) : test::encoded(send(1));
+            auto header = tagged ? test::octets_of(write_at(0)) : test::octets_of(send(1));
             std::copy_n(header.begin(), std::min(size, header.size()), ulpdu.begin());
             stream.add_ulpdu(ulpdu);
             stream.add(send(1), pattern(40, 1));
@@ -194,8 +194,8 @@ TEST_P(FpduReceiverInMode, TellsTheVersionsOfTheTwoLayersApart) {
         std::size_t octet;
         Error expected;
     };
-    auto tagged = test::encoded(write_at(0));
-    auto untagged = test::encoded(send(1));
+    auto tagged = test::octets_of(write_at(0));
+    auto untagged = test::octets_of(send(1));
     for (const auto& [ulpdu, octet, expected] :
          {Case{tagged, 0, fault(wire::TaggedBufferError::invalid_version)},
           Case{untagged, 0, fault(wire::UntaggedBufferError::invalid_version)},
@@ -256,7 +256,7 @@ TEST_P(FpduReceiverInMode, QuotesTheHeaderOfASegmentThatFailsAtItsEnd) {
     auto why = fault(wire::RemoteProtectionError::cannot_invalidate);
     receiving.sink.refusal = why;
     EXPECT_EQ(receiving.take(stream.octets(), 100), why);
-    EXPECT_EQ(receiving.header(), test::encoded(write_at(7)));
+    EXPECT_EQ(receiving.header(), test::octets_of(write_at(7)));
     EXPECT_EQ(receiving.receiver.fpdu_count(), 0u);
 }
 
@@ -269,7 +269,7 @@ TEST_P(FpduReceiverInMode, QuotesTheHeaderOfASegmentWhoseMemoryIsGone) {
     auto before = receiving.sink.memory;
     auto rest = ConstBuffer(stream.octets()).subspan(1500);
     EXPECT_EQ(receiving.take(rest, 100), receiving.sink.memory_gone());
-    EXPECT_EQ(receiving.header(), test::encoded(write_at(0)));
+    EXPECT_EQ(receiving.header(), test::octets_of(write_at(0)));
     EXPECT_TRUE(receiving.sink.memory == before);
 }
 
@@ -347,7 +347,7 @@ TEST(FpduReceiver, ReadsTheExamplesOfTheStandard) {
     Receiving receiving(modes[3]);
     EXPECT_EQ(receiving.take(stream.octets(), 9), std::nullopt);
     EXPECT_EQ(receiving.receiver.fpdu_count(), 3u);
-    EXPECT_EQ(receiving.sink.events.back(), "end " + test::to_hex(test::encoded(send(2))));
+    EXPECT_EQ(receiving.sink.events.back(), "end " + test::to_hex(test::octets_of(send(2))));
 }
 
 }  // namespace

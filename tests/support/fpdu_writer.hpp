@@ -13,7 +13,7 @@
 namespace weft::test {
 
 template <class Header>
-Bytes encoded(const Header& header) {
+Bytes octets_of(const Header& header) {
     Bytes octets(wire_size<Header>());
     encode(header, octets);
     return octets;
@@ -33,7 +33,7 @@ public:
 
     template <class Header>
     FpduWriter& add(const Header& header, ConstBuffer payload = {}) {
-        auto octets = encoded(header);
+        auto octets = octets_of(header);
         return add_ulpdu(join({octets, payload}));
     }
     /// Any octets in an FPDU that is right otherwise.
