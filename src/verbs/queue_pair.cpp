@@ -67,11 +67,11 @@ Result<void> QueuePairObject::post(const SendRequest& request) {
     if (state_ == QueuePairState::idle) return Error{.code = Code::disconnected};
     if (state_ != QueuePairState::running) {
         // Accepted and flushed, so that an application finds all it posted in one place.
-        auto posted = sends_.post(request, iwarp::Peer::weft);
+        auto posted = sends_.post(request, {.peer = iwarp::Peer::weft});
         if (posted) flush(Status::flushed);
         return posted;
     }
-    if (auto posted = sends_.post(request, session_->terms().peer); !posted) return posted;
+    if (auto posted = sends_.post(request, session_->terms()); !posted) return posted;
     wake();
     return {};
 }
