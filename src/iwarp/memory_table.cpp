@@ -230,8 +230,8 @@ void MemoryTable::release(SteeringTag held) {
     // The key of a held region does not change: only a fast registration could, and is refused.
     WEFT_CHECK(region != nullptr && region->key == key_of(held) && region->holds > 0);
     --region->holds;
-    if (region->state != State::removed || region->holds > 0) return;
-    free_unless_held(*region);
+    if (region->state == State::open || region->holds > 0) return;
+    if (region->state == State::removed) free_unless_held(*region);
     if (last_release_) last_release_(held);
 }
 

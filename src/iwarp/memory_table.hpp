@@ -61,7 +61,7 @@ public:
     Result<void> remove(SteeringTag tag);
     /// Closes all windows that show a region: for an owner who is going, and its memory with it.
     void unbind_windows(SteeringTag region);
-    /// Called with each removed tag whose memory is given back by its last holder.
+    /// Called with each tag, removed or invalidated, whose memory is given back by its last holder.
     void on_last_release(std::function<void(SteeringTag)> told) { last_release_ = std::move(told); }
     /// The tag by which an entry is known now: the key of a window changes with each binding.
     SteeringTag tag_now(SteeringTag tag) const;

@@ -3,17 +3,17 @@
 // call that made it happen: they may then do what they like, also destroy who told them.
 #pragma once
 
-#include <algorithm>
 #include <memory>
-#include <vector>
 
+#include "verbs/waiting_list.hpp"
 #include "weft/world.hpp"
 
 namespace weft::verbs {
 
-/// Something with news for an application.
-class Announced {
+/// Something with news for an application. Destroyed, it has none.
+class Announced : public Waiting {
 public:
+    /// May destroy this.
     virtual void announce() = 0;
 
 protected:
@@ -28,36 +28,27 @@ public:
 
     /// announce() is called soon, once however often this is.
     void add(Announced& one) {
-        if (std::find(waiting_.begin(), waiting_.end(), &one) != waiting_.end()) return;
-        waiting_.push_back(&one);
+        waiting_.add(one);
         if (scheduled_) return;
         scheduled_ = true;
         world_.defer([self = self_] {
             if (*self) (*self)->announce_all();
         });
     }
-    /// It is going away.
-    void forget(Announced& one) {
-        std::replace(waiting_.begin(), waiting_.end(), &one, static_cast<Announced*>(nullptr));
-    }
 
 private:
     void announce_all() {
         scheduled_ = false;
-        // What is added now waits for the next turn; who is forgotten now is not called.
-        auto count = waiting_.size();
-        auto self = self_;
-        for (std::size_t i = 0; i < count; ++i) {
-            auto* one = std::exchange(waiting_[i], nullptr);
-            if (one) one->announce();
-            if (!*self) return;  // the device is gone, and this with it
-        }
-        waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(count));
+        // What is added now waits for the next turn. Any call may be the last: of one of these, or
+        // of the device and this with it.
+        WaitingList<Announced> turn;
+        turn.take_all(waiting_);
+        while (!turn.empty()) turn.pop_front().announce();
     }
 
     World& world_;
     std::shared_ptr<Announcer*> self_;
-    std::vector<Announced*> waiting_;
+    WaitingList<Announced> waiting_;
     bool scheduled_ = false;
 };
 

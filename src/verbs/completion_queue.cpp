@@ -5,12 +5,14 @@
 
 namespace weft::verbs {
 
-CompletionQueueObject::CompletionQueueObject(std::shared_ptr<Announcer> announcer,
-                                             std::size_t capacity, std::function<void()> notify)
-    : announcer_(std::move(announcer)), completions_(capacity), notify_(std::move(notify)) {}
+CompletionQueueObject::CompletionQueueObject(std::shared_ptr<DeviceCore> core, std::size_t capacity,
+                                             std::function<void()> notify)
+    : core_(std::move(core)), completions_(capacity) {
+    if (notify) notify_ = std::make_shared<const std::function<void()>>(std::move(notify));
+}
 
 CompletionQueueObject::~CompletionQueueObject() {
-    announcer_->forget(*this);
+    core_->forget_events_about(static_cast<const CompletionQueue*>(this));
 }
 
 std::size_t CompletionQueueObject::poll(std::span<Completion> into) {
@@ -28,6 +30,8 @@ void CompletionQueueObject::arm(Wanted wanted) {
 }
 
 Result<void> CompletionQueueObject::resize(std::size_t capacity) {
+    if (capacity > limits::completions)
+        return Error{.code = Code::out_of_range, .where = limits::completions};
     if (capacity < completions_.size() || capacity == 0)
         return Error{.code = Code::out_of_range,
                      .where = static_cast<std::uint32_t>(completions_.size())};
@@ -38,14 +42,25 @@ Result<void> CompletionQueueObject::resize(std::size_t capacity) {
 }
 
 bool CompletionQueueObject::push(const Completion& completion) {
-    if (completions_.full()) return false;
+    if (completions_.full()) {
+        if (!std::exchange(overflowed_, true))
+            core_->raise({.kind = AsyncEvent::Kind::completions_overflowed,
+                          .queue_pair = completion.queue_pair,
+                          .completions = this});
+        return false;
+    }
     completions_.push_back(completion);
     bool solicited = completion.solicited || completion.status != Status::success;
     if (armed_ && notify_ && (*armed_ == Wanted::any || solicited)) {
         armed_.reset();
-        announcer_->add(*this);
+        core_->announcer->add(*this);
     }
     return true;
+}
+
+void CompletionQueueObject::announce() {
+    auto notify = notify_;
+    (*notify)();
 }
 
 }  // namespace weft::verbs

@@ -4,14 +4,13 @@
 #pragma once
 
 #include "base/ring.hpp"
-#include "verbs/announcer.hpp"
-#include "weft/verbs.hpp"
+#include "verbs/device_core.hpp"
 
 namespace weft::verbs {
 
 class CompletionQueueObject final : public CompletionQueue, private Announced {
 public:
-    CompletionQueueObject(std::shared_ptr<Announcer> announcer, std::size_t capacity,
+    CompletionQueueObject(std::shared_ptr<DeviceCore> core, std::size_t capacity,
                           std::function<void()> notify);
     ~CompletionQueueObject() override;
 
@@ -20,17 +19,18 @@ public:
     std::size_t capacity() const override { return completions_.capacity(); }
     Result<void> resize(std::size_t capacity) override;
 
-    /// False if there is no room: the completion is lost.
+    /// False if there is no room: the completion is lost. The application hears so the first time.
     bool push(const Completion& completion);
     std::size_t size() const { return completions_.size(); }
 
 private:
-    void announce() override { notify_(); }
+    void announce() override;
 
-    std::shared_ptr<Announcer> announcer_;
+    std::shared_ptr<DeviceCore> core_;
     Ring<Completion> completions_;
-    std::function<void()> notify_;
+    std::shared_ptr<const std::function<void()>> notify_;  ///< it may destroy this, and so goes on
     std::optional<Wanted> armed_;
+    bool overflowed_ = false;
 };
 
 }  // namespace weft::verbs

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verbs/connection.hpp"
 
-#include <algorithm>
-
 #include "base/check.hpp"
 #include "iwarp/fault.hpp"
 
@@ -34,6 +32,7 @@ Result<std::unique_ptr<ConnectionObject>> ConnectionObject::connect(
         return good.error();
     WEFT_TRY(made->stream_, world.connect(address, *made));
     made->options_ = options;
+    made->options_.private_data = {};
     made->private_data_.assign(options.private_data.begin(), options.private_data.end());
     made->events_ = &events;
     made->queue_pair_ = &queue_pair;
@@ -45,7 +44,7 @@ Result<std::unique_ptr<ConnectionObject>> ConnectionObject::respond(
     std::shared_ptr<DeviceCore> core, std::unique_ptr<Stream> stream, RequestSink& sink) {
     auto made = std::make_unique<ConnectionObject>(std::move(core));
     WEFT_TRY(auto startup, iwarp::Startup::respond({}, made->core_->world.now()));
-    made->startup_ = std::move(startup);
+    made->startup_ = std::make_unique<iwarp::Startup>(std::move(startup));
     made->role_ = iwarp::Role::responder;
     made->sink_ = &sink;
     made->stream_ = std::move(stream);
@@ -54,7 +53,6 @@ Result<std::unique_ptr<ConnectionObject>> ConnectionObject::respond(
 }
 
 ConnectionObject::~ConnectionObject() {
-    core_->announcer->forget(*this);
     stream_.reset();  // from here on no byte of ours is lent
     release_queue_pair(LifeEvent::close_asked);
 }
@@ -63,6 +61,8 @@ void ConnectionObject::release_queue_pair(LifeEvent how) {
     if (!queue_pair_) return;
     auto* queue_pair = std::exchange(queue_pair_, nullptr);
     queue_pair->note(how);
+    queue_pair->note(
+        LifeEvent::stream_ended);  // also if we have closed: nothing will be heard of it
     queue_pair->unlink();
 }
 
@@ -88,14 +88,15 @@ Result<void> ConnectionObject::reject(std::unique_ptr<ConnectionObject>& connect
         return rejected;
     one.rejecting_ = true;
     one.stream_->wake();
-    one.core_->departing.push_back(std::move(connection));
+    auto core = one.core_;
+    core->let_depart(std::move(connection));
     return {};
 }
 
 void ConnectionObject::opened() {
     auto startup = iwarp::Startup::initiate(wishes_of(options_), private_data_, core_->world.now());
     WEFT_CHECK(startup);  // the same was accepted in connect()
-    startup_ = std::move(*startup);
+    startup_ = std::make_unique<iwarp::Startup>(std::move(*startup));
     private_data_ = {};
 }
 
@@ -131,18 +132,27 @@ bool ConnectionObject::finished() const {
 std::optional<Instant> ConnectionObject::deadline() const {
     if (stage_ == Stage::running) {
         auto* session = queue_pair_ ? queue_pair_->session() : nullptr;
-        return session ? session->deadline() : std::nullopt;
+        if (!session) return std::nullopt;
+        return session->finished() ? close_by_.value_or(Instant{}) : session->deadline();
     }
     return startup_ && !failure_ ? startup_->deadline() : std::nullopt;
 }
 
 void ConnectionObject::tick(Instant now) {
     if (stage_ == Stage::running) {
-        if (session()) session()->tick(now);
+        if (session()) session()->finished() ? hurry_close(now) : session()->tick(now);
         return;
     }
     if (!startup_ || failure_) return;
     if (auto in_time = startup_->tick(now); !in_time) failure_ = in_time.error();
+}
+
+/// A peer that takes nothing more would keep us from closing for as long as it likes.
+void ConnectionObject::hurry_close(Instant now) {
+    if (!close_by_) close_by_ = now + limits::closing_patience;
+    if (now < *close_by_) return;
+    stream_.reset();
+    end(LifeEvent::stream_lost, Error{.code = Code::timed_out});
 }
 
 void ConnectionObject::note(std::optional<iwarp::StartupEvent> event) {
@@ -151,6 +161,7 @@ void ConnectionObject::note(std::optional<iwarp::StartupEvent> event) {
     switch (*event) {
         case iwarp::StartupEvent::requested:
             peer_private_data_.assign(data.begin(), data.end());
+            has_request_ = true;
             if (sink_) sink_->requested(*this);
             return;
         case iwarp::StartupEvent::established:
@@ -230,7 +241,8 @@ void ConnectionObject::disconnect() {
 
 void ConnectionObject::closed(std::optional<Error> why) {
     stream_.reset();
-    bool lost = why && why->code != Code::disconnected;
+    // An orderly end has no more to say than that it is one; a reset has the system's own words.
+    bool lost = why && (why->code != Code::disconnected || why->detail != 0);
     end(lost ? LifeEvent::stream_lost : LifeEvent::stream_ended, why);
 }
 
@@ -248,10 +260,7 @@ void ConnectionObject::end(LifeEvent how, std::optional<Error> why) {
 
 void ConnectionObject::depart() {
     auto core = core_;
-    auto& departing = core->departing;
-    departing.erase(std::remove_if(departing.begin(), departing.end(),
-                                   [this](auto& each) { return each.get() == this; }),
-                    departing.end());
+    core->has_departed(*this);
 }
 
 void ConnectionObject::tell(News news) {

@@ -54,6 +54,8 @@ public:
     Address local() const { return stream_ ? stream_->local() : Address{}; }
     Address remote() const { return stream_ ? stream_->remote() : Address{}; }
     bool is_open() const { return stream_ != nullptr; }
+    /// Whether the peer's request is here whole.
+    bool has_request() const { return has_request_; }
     /// The application has it now: the sink hears nothing more.
     void leave_sink() { sink_ = nullptr; }
     Result<void> accept(QueuePairObject& queue_pair, const ConnectOptions& options,
@@ -79,12 +81,14 @@ private:
 
     void wake() override;
     void peer_spoke() override;
+    void queue_pair_failed() override { disconnect(); }
     void queue_pair_gone() override;
     void announce() override;
 
     void note(std::optional<iwarp::StartupEvent> event);
     void begin_session();
     void give_up(Error why);
+    void hurry_close(Instant now);
     void tell(News news);
     void depart();
     void end(LifeEvent how, std::optional<Error> why);
@@ -95,16 +99,18 @@ private:
     std::unique_ptr<Stream> stream_;
     Stage stage_ = Stage::starting;
     iwarp::Role role_ = iwarp::Role::initiator;
-    ConnectOptions options_;                 ///< its private data is in ours
-    std::vector<std::byte> private_data_;    ///< until the start-up has it
-    std::optional<iwarp::Startup> startup_;  ///< until full operation
-    std::optional<Error> failure_;           ///< why the start-up failed: close, and say so
+    bool has_request_ = false;
     bool rejecting_ = false;
+    bool established_told_ = false;
+    ConnectOptions options_;                   ///< its private data is in ours
+    std::vector<std::byte> private_data_;      ///< until the start-up has it
+    std::unique_ptr<iwarp::Startup> startup_;  ///< until full operation
+    std::optional<Error> failure_;             ///< why the start-up failed: close, and say so
+    std::optional<Instant> close_by_;          ///< the session has ended, and its last words wait
     QueuePairObject* queue_pair_ = nullptr;
     RequestSink* sink_ = nullptr;
     ConnectionEvents* events_ = nullptr;
     std::vector<News> news_;  ///< two at most: how it began and that it ended
-    bool established_told_ = false;
     std::vector<std::byte> peer_private_data_;
     ConnectionFacts facts_;
 };

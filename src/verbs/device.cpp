@@ -17,7 +17,7 @@ public:
     DeviceObject(World& world, DeviceOptions options)
         : core_(std::make_shared<DeviceCore>(world, std::move(options))) {}
 
-    ~DeviceObject() override { core_->departing.clear(); }
+    ~DeviceObject() override { core_->device_is_gone(); }
 
     std::shared_ptr<ProtectionDomain> make_domain() override {
         return std::make_shared<ProtectionDomainObject>(core_);
@@ -28,7 +28,7 @@ public:
         if (capacity == 0) return Error{.code = Code::out_of_range};
         if (auto good = within(capacity, limits::completions); !good) return good.error();
         return std::shared_ptr<CompletionQueue>(
-            std::make_shared<CompletionQueueObject>(core_->announcer, capacity, std::move(notify)));
+            std::make_shared<CompletionQueueObject>(core_, capacity, std::move(notify)));
     }
 
     Result<std::shared_ptr<SharedReceiveQueue>> make_shared_receive_queue(

@@ -13,17 +13,27 @@
 #include "iwarp/memory_table.hpp"
 #include "verbs/announcer.hpp"
 #include "verbs/limits.hpp"
+#include "verbs/waiting_list.hpp"
 #include "weft/rdma.hpp"
 
 namespace weft::verbs {
 
-/// See DeviceCore::departing.
+/// See DeviceCore::let_depart().
 class Departing {
 public:
     virtual ~Departing() = default;
 };
 
-class DeviceCore final : private Announced {
+/// Work that cannot go on before lent memory comes back.
+class MemoryWaiter : public Waiting {
+public:
+    virtual void memory_released() = 0;
+
+protected:
+    ~MemoryWaiter() = default;
+};
+
+class DeviceCore final : private Announced, public std::enable_shared_from_this<DeviceCore> {
 public:
     DeviceCore(World& the_world, DeviceOptions options)
         : world(the_world),
@@ -34,7 +44,6 @@ public:
           events_(limits::events_waiting) {
         memory.on_last_release([this](SteeringTag tag) { memory_released(tag); });
     }
-    ~DeviceCore() { announcer->forget(*this); }
 
     /// The application hears of it from the world's loop. Of too many at once the last are lost.
     void raise(const AsyncEvent& event) {
@@ -58,23 +67,40 @@ public:
         if (!memory.is_held(tag)) {
             world.defer(std::move(done));
         } else {
-            removed_.push_back({tag, std::move(done)});
+            removed_.push_back({memory.tag_now(tag), std::move(done)});
         }
         return {};
+    }
+
+    /// Connections nobody owns any more that have a last word to send. They end by themselves, or
+    /// with the device; where there are too many, without the word.
+    void let_depart(std::unique_ptr<Departing> one) {
+        if (departing_.size() < limits::rejections_waiting && !device_is_gone_)
+            departing_.push_back(std::move(one));
+    }
+    void has_departed(Departing& one) {
+        auto found = std::find_if(departing_.begin(), departing_.end(),
+                                  [&](auto& each) { return each.get() == &one; });
+        if (found == departing_.end()) return;
+        auto gone = std::move(*found);
+        departing_.erase(found);
+    }
+    void device_is_gone() {
+        device_is_gone_ = true;
+        departing_.clear();
     }
 
     World& world;
     std::shared_ptr<Announcer> announcer;
     iwarp::MemoryTable memory;
     iwarp::FpduBuffers buffers;
+    WaitingList<MemoryWaiter> memory_waiters;
     std::uint32_t next_domain = 1;
     std::uint32_t next_queue_pair = 1;
-    /// Connections nobody owns any more that have a last word to send. They end by themselves, or
-    /// with the device.
-    std::vector<std::unique_ptr<Departing>> departing;
 
 private:
     void announce() override {
+        auto self = shared_from_this();  // the application may destroy all that held this
         for (auto count = events_.size(); count > 0; --count) {
             auto event = events_.front();
             events_.pop_front();
@@ -83,6 +109,9 @@ private:
     }
 
     void memory_released(SteeringTag tag) {
+        WaitingList<MemoryWaiter> turn;
+        turn.take_all(memory_waiters);
+        while (!turn.empty()) turn.pop_front().memory_released();
         auto found = std::find_if(removed_.begin(), removed_.end(),
                                   [&](auto& each) { return each.tag == tag; });
         if (found == removed_.end()) return;
@@ -98,6 +127,8 @@ private:
     std::function<void(const AsyncEvent&)> on_event_;
     Ring<AsyncEvent> events_;
     std::vector<Removed> removed_;  ///< memory that is still lent
+    std::vector<std::unique_ptr<Departing>> departing_;
+    bool device_is_gone_ = false;
 };
 
 }  // namespace weft::verbs

@@ -2,10 +2,12 @@
 // Every bound of the software RNIC in one place: what a device reports as its limits.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
 #include "iwarp/message.hpp"
+#include "weft/instant.hpp"
 
 namespace weft::verbs::limits {
 
@@ -25,5 +27,9 @@ inline constexpr std::size_t messages_under_way = 16;
 inline constexpr std::size_t events_waiting = 4096;  ///< asynchronous ones, not told yet
 /// Connections of a listener whose request nobody has answered yet.
 inline constexpr std::size_t requests_waiting = 1024;
+/// Connections of a device that have been rejected and whose rejection is not sent yet.
+inline constexpr std::size_t rejections_waiting = 1024;
+/// How long the last words of a connection may take to go.
+inline constexpr Duration closing_patience = std::chrono::seconds(10);
 
 }  // namespace weft::verbs::limits

@@ -88,10 +88,12 @@ void ListenerObject::requested(ConnectionObject& connection) {
         auto& listener = **self;
         auto starting = std::find_if(listener.starting_.begin(), listener.starting_.end(),
                                      [&](auto& each) { return each.get() == connection; });
-        if (starting == listener.starting_.end()) return;  // it ended meanwhile
+        // It may have ended meanwhile, and another that is not as far have got its place.
+        if (starting == listener.starting_.end() || !connection->has_request()) return;
         auto taken = listener.take(*connection);
         taken->leave_sink();
-        listener.requested_(std::make_unique<RequestObject>(std::move(taken)));
+        auto requested = listener.requested_;  // who may destroy the listener, and so itself
+        requested(std::make_unique<RequestObject>(std::move(taken)));
     });
 }
 

@@ -28,7 +28,8 @@ public:
         WEFT_CHECK(core_->remove_memory(tag_, {}));
     }
 
-    SteeringTag tag() const override { return tag_; }
+    /// A fast registration may have changed the key.
+    SteeringTag tag() const override { return registered_ ? core_->memory.tag_now(tag_) : tag_; }
     std::uint64_t address() const override { return address_; }
     std::uint64_t size() const override { return size_; }
 

@@ -24,6 +24,10 @@ Status status_for(const wire::TerminateControl& why) {
 
 AsyncEvent::Kind event_for(const wire::TerminateControl& why, iwarp::FaultOf whose) {
     if (whose == iwarp::FaultOf::peer) return AsyncEvent::Kind::queue_pair_failed;
+    bool senseless =
+        why.layer == wire::TerminateLayer::rdmap &&
+        why.error_type == static_cast<std::uint8_t>(wire::RdmapErrorType::remote_operation);
+    if (senseless) return AsyncEvent::Kind::request_violation;
     switch (status_for(why)) {
         case Status::remote_access:
             return AsyncEvent::Kind::access_violation;
@@ -52,9 +56,9 @@ QueuePairObject::QueuePairObject(std::shared_ptr<DeviceCore> core, const QueuePa
 
 QueuePairObject::~QueuePairObject() {
     if (link_) link_->queue_pair_gone();
+    link_ = nullptr;
     session_.reset();
     drop_taken();
-    if (shared_) shared_->forget(*this);
 }
 
 void QueuePairObject::drop_taken() {
@@ -66,12 +70,16 @@ void QueuePairObject::drop_taken() {
 Result<void> QueuePairObject::post(const SendRequest& request) {
     if (state_ == QueuePairState::idle) return Error{.code = Code::disconnected};
     if (state_ != QueuePairState::running) {
-        // Accepted and flushed, so that an application finds all it posted in one place.
-        auto posted = sends_.post(request, iwarp::Peer::weft);
-        if (posted) flush(Status::flushed);
-        return posted;
+        // Taken and flushed, so that an application finds all it posted in one place. It is not put
+        // in the queue, whose places may hold bytes that are still on their way.
+        if (auto good = sends_.check(request, {.outbound_reads = 1, .peer = iwarp::Peer::weft});
+            !good)
+            return good;
+        report(*send_completions_,
+               {.id = request.id, .status = Status::flushed, .operation = request.operation});
+        return {};
     }
-    if (auto posted = sends_.post(request, session_->terms().peer); !posted) return posted;
+    if (auto posted = sends_.post(request, session_->terms()); !posted) return posted;
     wake();
     return {};
 }
@@ -79,20 +87,23 @@ Result<void> QueuePairObject::post(const SendRequest& request) {
 Result<void> QueuePairObject::post(const ReceiveRequest& request) {
     if (shared_) return Error{.code = Code::unsupported};
     if (auto posted = receives_.post(request); !posted) return posted;
-    if (session_ && state_ == QueuePairState::running) session_->receive_posted();
-    if (state_ != QueuePairState::idle && state_ != QueuePairState::running) flush(Status::flushed);
+    if (state_ == QueuePairState::running)
+        session_->receive_posted();
+    else if (state_ != QueuePairState::idle)
+        flush_receives();
     return {};
 }
 
 void QueuePairObject::fail() {
     if (state_ == QueuePairState::running) return session_->fail(iwarp::local_fault());
-    step(LifeEvent::fault, Status::flushed);
+    note(LifeEvent::fault);
+    if (link_ && !session_) link_->queue_pair_failed();
 }
 
 Result<void> QueuePairObject::reset() {
     if (state_ == QueuePairState::idle) return {};
     if (state_ != QueuePairState::failed || link_) return Error{.code = Code::exhausted};
-    step(LifeEvent::reset, Status::flushed);
+    note(LifeEvent::reset);
     sends_.reset();
     return {};
 }
@@ -114,6 +125,7 @@ void QueuePairObject::unlink() {
 std::optional<iwarp::Message> QueuePairObject::next_work() {
     auto message = sends_.next_message(session_->reads());
     if (sends_.has_failed()) session_->fail(iwarp::local_fault());
+    if (sends_.waits_for_memory()) core_->memory_waiters.add(*this);
     // Local work may have ended on the way, and what is done before the end is reported before it.
     report_ended_sends();
     return message;
@@ -167,30 +179,32 @@ void QueuePairObject::receive_posted() {
 }
 
 void QueuePairObject::session_failed(const wire::TerminateControl& why, iwarp::FaultOf whose) {
-    event_kind_ = event_for(why, whose);
     bool by_peer = whose == iwarp::FaultOf::peer;
     step(by_peer ? LifeEvent::peer_terminated : LifeEvent::fault,
-         by_peer ? status_for(why) : Status::flushed);
+         by_peer ? status_for(why) : Status::flushed, event_for(why, whose));
 }
 
-void QueuePairObject::step(LifeEvent event, Status first_send) {
+void QueuePairObject::step(LifeEvent event, Status first_send, AsyncEvent::Kind kind) {
     auto next = next_step(state_, event);
     if (!next) return;
     state_ = next->to;
     if (includes(next->then, Duty::raise_event))
-        core_->raise({.kind = event_kind_, .queue_pair = number_});
+        core_->raise({.kind = kind, .queue_pair = number_});
     if (includes(next->then, Duty::flush_work)) flush(first_send);
 }
 
 void QueuePairObject::flush(Status first_send) {
     sends_.flush(first_send);
     report_ended_sends();
-    if (taken_) end_receive({.status = Status::flushed});
-    if (shared_) {
-        shared_->forget(*this);
+    MemoryWaiter::stop_waiting();
+    ReceiveWaiter::stop_waiting();
+    flush_receives();
+    if (shared_)
         core_->raise({.kind = AsyncEvent::Kind::last_receive_reached, .queue_pair = number_});
-        return;
-    }
+}
+
+void QueuePairObject::flush_receives() {
+    if (taken_) end_receive({.status = Status::flushed});
     while ((taken_ = receives_.take())) end_receive({.status = Status::flushed});
 }
 
@@ -201,9 +215,6 @@ void QueuePairObject::report_ended_sends() {
 void QueuePairObject::report(CompletionQueueObject& queue, Completion completion) {
     completion.queue_pair = number_;
     if (queue.push(completion)) return;
-    core_->raise({.kind = AsyncEvent::Kind::completions_overflowed,
-                  .queue_pair = number_,
-                  .completions = &queue});
     if (session_ && state_ == QueuePairState::running) session_->fail(iwarp::local_fault());
 }
 

@@ -22,6 +22,8 @@ class QueuePairLink {
 public:
     virtual void wake() = 0;
     virtual void peer_spoke() = 0;
+    /// It has failed before there was a session that could: nothing is left to be connected.
+    virtual void queue_pair_failed() = 0;
     /// The queue pair is going away, and with it the session.
     virtual void queue_pair_gone() = 0;
 
@@ -29,7 +31,10 @@ protected:
     ~QueuePairLink() = default;
 };
 
-class QueuePairObject final : public QueuePair, public iwarp::SessionOwner, public ReceiveWaiter {
+class QueuePairObject final : public QueuePair,
+                              public iwarp::SessionOwner,
+                              private ReceiveWaiter,
+                              private MemoryWaiter {
 public:
     /// The options have been checked, and their objects are this device's.
     QueuePairObject(std::shared_ptr<DeviceCore> core, const QueuePairOptions& options);
@@ -48,7 +53,9 @@ public:
     /// Full operation begins. The session stays until unlink().
     iwarp::Session& begin_session(const iwarp::Terms& terms, const iwarp::SessionOptions& options);
     iwarp::Session* session() { return session_.get(); }
-    void note(LifeEvent event) { step(event, Status::flushed); }
+    void note(LifeEvent event) {
+        step(event, Status::flushed, AsyncEvent::Kind::queue_pair_failed);
+    }
     /// The connection is going away: no byte of ours is lent any more.
     void unlink();
 
@@ -62,9 +69,12 @@ private:
     void peer_spoke() override;
     void session_failed(const wire::TerminateControl& why, iwarp::FaultOf whose) override;
     void receive_posted() override;
+    void memory_released() override { wake(); }
 
-    void step(LifeEvent event, Status first_send);
+    /// `first_send` and `kind`: what to say if this step flushes work or raises an event.
+    void step(LifeEvent event, Status first_send, AsyncEvent::Kind kind);
     void flush(Status first_send);
+    void flush_receives();
     void report_ended_sends();
     void report(CompletionQueueObject& queue, Completion completion);
     void end_receive(const iwarp::ReceiveOutcome& outcome);
@@ -81,7 +91,6 @@ private:
     ReceiveQueue::Slot* taken_ = nullptr;
 
     QueuePairState state_ = QueuePairState::idle;
-    AsyncEvent::Kind event_kind_ = AsyncEvent::Kind::queue_pair_failed;
     QueuePairLink* link_ = nullptr;
     std::unique_ptr<iwarp::Session> session_;
 };

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/check.hpp"
+#include "iwarp/memory_fault.hpp"
 #include "wire/rdmap.hpp"
 
 namespace weft::verbs {
@@ -38,6 +39,12 @@ RdmapOpcode send_opcode(Operation operation, bool solicited) {
     return solicited ? RdmapOpcode::send_solicited : RdmapOpcode::send;
 }
 
+std::uint64_t total_size(std::span<const LocalMemory> pieces) {
+    std::uint64_t size = 0;
+    for (auto& piece : pieces) size += piece.size;
+    return size;
+}
+
 }  // namespace
 
 SendQueue::SendQueue(const SendQueueOptions& options, iwarp::MemoryTable& memory,
@@ -60,12 +67,14 @@ std::byte* SendQueue::inlined_of(std::uint64_t number) {
     return inlined_.data() + number % slots_.size() * options_.inline_bytes;
 }
 
-Result<void> SendQueue::check(const SendRequest& request, iwarp::Peer peer,
-                              std::uint64_t bytes) const {
+Result<void> SendQueue::check(const SendRequest& request, const iwarp::Terms& terms) const {
+    auto bytes = total_size(request.local);
     if (end_ - first_ == slots_.size())
         return Error{.code = Code::exhausted, .where = static_cast<std::uint32_t>(slots_.size())};
-    if (is_extension(request.operation) && peer != iwarp::Peer::weft)
+    if (is_extension(request.operation) && terms.peer != iwarp::Peer::weft)
         return Error{.code = Code::unsupported};
+    if (awaits_answer(request.operation) && terms.outbound_reads == 0)
+        return Error{.code = Code::unsupported};  // it would wait for its turn for ever
     if (request.local.size() > options_.pieces)
         return Error{.code = Code::out_of_range, .where = options_.pieces};
     if (bytes > limits::message_bytes)
@@ -86,10 +95,8 @@ Result<void> SendQueue::check(const SendRequest& request, iwarp::Peer peer,
     return {};
 }
 
-Result<void> SendQueue::post(const SendRequest& request, iwarp::Peer peer) {
-    std::uint64_t bytes = 0;
-    for (auto& piece : request.local) bytes += piece.size;
-    if (auto good = check(request, peer, bytes); !good) return good;
+Result<void> SendQueue::post(const SendRequest& request, const iwarp::Terms& terms) {
+    if (auto good = check(request, terms); !good) return good;
 
     Slot& work = slot(end_);
     work = {.id = request.id,
@@ -98,7 +105,7 @@ Result<void> SendQueue::post(const SendRequest& request, iwarp::Peer peer) {
             .solicited = request.solicited,
             .fenced = request.fenced,
             .inlined = request.inlined,
-            .bytes = static_cast<std::uint32_t>(bytes),
+            .bytes = static_cast<std::uint32_t>(total_size(request.local)),
             .remote = request.remote,
             .invalidate = request.invalidate,
             .immediate = request.immediate,
@@ -142,6 +149,8 @@ bool SendQueue::begin_local(Slot& work) {
     } else {
         done = memory_.invalidate(work.invalidate, asker_);
     }
+    waits_for_memory_ = !done && iwarp::fault_of(done.error()) == iwarp::MemoryFault::still_lent;
+    if (waits_for_memory_) return false;
     work.stage = Stage::ended;
     if (done) return true;
     stop(work, work.operation == Operation::bind_window ? Status::window_binding
@@ -178,10 +187,10 @@ std::optional<Message> SendQueue::begin_message(Slot& work, iwarp::OutstandingRe
         .payload = entry.sources};
 }
 
-SendQueue::UnderWay& SendQueue::begin_under_way(bool ends_sending) {
+SendQueue::UnderWay& SendQueue::begin_under_way(bool ends_work) {
     auto& entry = under_way_[under_way_end_++ % under_way_.size()];
     entry.number = next_;
-    entry.ends_sending = ends_sending;
+    entry.ends_work = ends_work;
     entry.sources.clear();
     return entry;
 }
@@ -223,7 +232,7 @@ Message SendQueue::begin_read(Slot& work, iwarp::OutstandingReads& reads) {
     LocalMemory sink{.tag = SteeringTag{1}};
     if (work.piece_count > 0) sink = pieces_of(next_)[0];
     auto source_tag = work.remote.tag == SteeringTag{} ? SteeringTag{1} : work.remote.tag;
-    auto& entry = begin_under_way(true);
+    auto& entry = begin_under_way(false);
     encode(wire::ReadRequest{.sink_tag = sink.tag,
                              .sink_offset = wire::TaggedOffset{sink.address},
                              .size = work.bytes,
@@ -243,7 +252,7 @@ Message SendQueue::begin_atomic(Slot& work, iwarp::OutstandingReads& reads) {
     bool swap = work.operation == Operation::compare_and_swap;
     auto& sink = pieces_of(next_)[0];
     auto identifier = static_cast<std::uint32_t>(next_);
-    auto& entry = begin_under_way(true);
+    auto& entry = begin_under_way(false);
     encode(wire::AtomicRequest{.operation = swap ? wire::AtomicOperation::compare_swap
                                                  : wire::AtomicOperation::fetch_add,
                                .request_identifier = identifier,
@@ -283,9 +292,8 @@ std::optional<Message> SendQueue::stop(Slot& work, Status status) {
 void SendQueue::message_sent() {
     WEFT_CHECK(under_way_first_ != under_way_end_);
     auto& entry = under_way_[under_way_first_++ % under_way_.size()];
-    if (!entry.ends_sending) return;
-    Slot& work = slot(entry.number);
-    work.stage = awaits_answer(work.operation) ? Stage::answer_awaited : Stage::ended;
+    // The answer to a read may have come before this, and its slot be another's by now.
+    if (entry.ends_work) slot(entry.number).stage = Stage::ended;
 }
 
 void SendQueue::read_ended() {
@@ -316,11 +324,13 @@ void SendQueue::flush(Status first) {
     for (auto number = first_; number != end_; ++number) {
         Slot& work = slot(number);
         if (work.stage == Stage::ended) continue;
+        bool begun = work.stage == Stage::under_way;
         work.stage = Stage::ended;
-        work.status = std::exchange(first, Status::flushed);
+        work.status = begun ? std::exchange(first, Status::flushed) : Status::flushed;
     }
     next_ = end_;
     awaited_.clear();
+    waits_for_memory_ = false;
 }
 
 void SendQueue::reset() {

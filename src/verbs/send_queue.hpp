@@ -13,9 +13,11 @@
 #include "base/ring.hpp"
 #include "iwarp/memory_table.hpp"
 #include "iwarp/message.hpp"
-#include "iwarp/session.hpp"
+#include "iwarp/outstanding_reads.hpp"
+#include "iwarp/terms.hpp"
 #include "verbs/limits.hpp"
 #include "weft/verbs.hpp"
+#include "wire/rdmap.hpp"
 
 namespace weft::verbs {
 
@@ -30,9 +32,14 @@ public:
     SendQueue(const SendQueueOptions& options, iwarp::MemoryTable& memory, iwarp::Asker asker);
 
     /// Refuses what cannot be: too many pieces or bytes, no room, a kind the peer does not know.
-    Result<void> post(const SendRequest& request, iwarp::Peer peer);
+    Result<void> check(const SendRequest& request, const iwarp::Terms& terms) const;
+    /// Takes what passes the check.
+    Result<void> post(const SendRequest& request, const iwarp::Terms& terms);
     bool empty() const { return first_ == end_; }
     bool has_unbegun() const { return next_ != end_; }
+    /// Whether a fast registration has found its tag's former memory still lent: ask again when
+    /// that is released.
+    bool waits_for_memory() const { return waits_for_memory_; }
 
     /// The next message that may go; local work on the way is done. Failed work stops the queue:
     /// see failure().
@@ -45,13 +52,13 @@ public:
 
     /// The oldest work that has ended, if all before it have.
     std::optional<Completion> next_completion();
-    /// The oldest work gets `first`, if anything is left, and all others are flushed.
+    /// The oldest work that had begun gets `first`, and all others are flushed.
     void flush(Status first);
     /// Forgets the flushed: for a queue pair that is used again.
     void reset();
 
 private:
-    enum class Stage : std::uint8_t { posted, under_way, answer_awaited, ended };
+    enum class Stage : std::uint8_t { posted, under_way, ended };
     struct Slot {
         std::uint64_t id = 0;
         Operation operation{};
@@ -70,8 +77,8 @@ private:
     };
     /// A message with the sender: what it points to.
     struct UnderWay {
-        std::uint64_t number = 0;   ///< of the slot
-        bool ends_sending = false;  ///< no other message of the slot follows
+        std::uint64_t number = 0;  ///< of the slot
+        bool ends_work = false;    ///< no other message of it follows, nor does an answer
         std::vector<iwarp::Message::Source> sources;
         std::array<std::byte, wire_size<wire::AtomicRequest>()> body{};
         Buffer piece;  ///< the body, or the inlined bytes
@@ -80,10 +87,9 @@ private:
     Slot& slot(std::uint64_t number) { return slots_[number % slots_.size()]; }
     LocalMemory* pieces_of(std::uint64_t number);
     std::byte* inlined_of(std::uint64_t number);
-    Result<void> check(const SendRequest& request, iwarp::Peer peer, std::uint64_t bytes) const;
     bool begin_local(Slot& work);
     std::optional<iwarp::Message> begin_message(Slot& work, iwarp::OutstandingReads& reads);
-    UnderWay& begin_under_way(bool ends_sending);
+    UnderWay& begin_under_way(bool ends_work);
     iwarp::Message with_body(iwarp::Message message, UnderWay& entry, std::size_t size);
     bool gather(Slot& work, UnderWay& entry);
     iwarp::Message begin_read(Slot& work, iwarp::OutstandingReads& reads);
@@ -105,6 +111,7 @@ private:
     std::uint64_t next_ = 0;       ///< the first whose work has not begun
     std::uint64_t end_ = 0;
     bool failed_ = false;
+    bool waits_for_memory_ = false;
 };
 
 }  // namespace weft::verbs

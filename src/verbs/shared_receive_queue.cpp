@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verbs/shared_receive_queue.hpp"
 
-#include <algorithm>
-
 namespace weft::verbs {
 
 SharedReceiveQueueObject::SharedReceiveQueueObject(std::shared_ptr<DeviceCore> core,
@@ -15,10 +13,7 @@ SharedReceiveQueueObject::~SharedReceiveQueueObject() {
 
 Result<void> SharedReceiveQueueObject::post(const ReceiveRequest& request) {
     if (auto posted = queue_.post(request); !posted) return posted;
-    if (waiters_.empty()) return {};
-    auto* waiter = waiters_.front();
-    waiters_.erase(waiters_.begin());
-    waiter->receive_posted();
+    if (!waiters_.empty()) waiters_.pop_front().receive_posted();
     return {};
 }
 
@@ -33,8 +28,7 @@ Result<void> SharedReceiveQueueObject::set_low_water(std::size_t count) {
 ReceiveQueue::Slot* SharedReceiveQueueObject::take(ReceiveWaiter& waiter) {
     auto* slot = queue_.take();
     if (!slot) {
-        bool waits = std::find(waiters_.begin(), waiters_.end(), &waiter) != waiters_.end();
-        if (!waits) waiters_.push_back(&waiter);
+        waiters_.add(waiter);
         return nullptr;
     }
     watch_low_water();
@@ -45,10 +39,6 @@ void SharedReceiveQueueObject::watch_low_water() {
     if (queue_.posted() >= low_water_) return;
     low_water_ = 0;  // once
     core_->raise({.kind = AsyncEvent::Kind::receives_low, .receives = this});
-}
-
-void SharedReceiveQueueObject::forget(ReceiveWaiter& waiter) {
-    waiters_.erase(std::remove(waiters_.begin(), waiters_.end(), &waiter), waiters_.end());
 }
 
 }  // namespace weft::verbs

@@ -4,15 +4,14 @@
 // in time for the application to post more; a queue pair that finds it empty waits.
 #pragma once
 
-#include <vector>
-
 #include "verbs/device_core.hpp"
 #include "verbs/receive_queue.hpp"
+#include "verbs/waiting_list.hpp"
 
 namespace weft::verbs {
 
 /// A queue pair, as the shared queue sees it.
-class ReceiveWaiter {
+class ReceiveWaiter : public Waiting {
 public:
     virtual void receive_posted() = 0;
 
@@ -30,10 +29,10 @@ public:
     Result<void> set_low_water(std::size_t count) override;
     std::size_t posted() const override { return queue_.posted(); }
 
-    /// The oldest; if there is none, the waiter is told when one is posted.
+    /// The oldest; if there is none, the waiter is told when one is posted, unless it stops
+    /// waiting before.
     ReceiveQueue::Slot* take(ReceiveWaiter& waiter);
     void give_back(ReceiveQueue::Slot& slot) { queue_.give_back(slot); }
-    void forget(ReceiveWaiter& waiter);
 
 private:
     void watch_low_water();
@@ -42,7 +41,7 @@ private:
     ReceiveQueue queue_;
     std::size_t capacity_;
     std::size_t low_water_ = 0;
-    std::vector<ReceiveWaiter*> waiters_;  ///< first come, first served
+    WaitingList<ReceiveWaiter> waiters_;
 };
 
 }  // namespace weft::verbs
