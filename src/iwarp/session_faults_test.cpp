@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "iwarp/fault.hpp"
+#include "iwarp/inbound.hpp"
 #include "support/fault_case.hpp"
 
 namespace weft::iwarp {
