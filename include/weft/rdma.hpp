@@ -36,6 +36,7 @@ struct ConnectionFacts {
 };
 
 /// News of a connection, told from the world's loop. Destroying the connection here is fine.
+/// Whoever hears it lives as long as the connection: once that is destroyed, nothing is told.
 class ConnectionEvents {
 public:
     virtual void established() = 0;

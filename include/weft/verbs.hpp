@@ -201,10 +201,10 @@ public:
 };
 
 struct QueuePairOptions {
-    std::shared_ptr<ProtectionDomain> domain;
-    std::shared_ptr<CompletionQueue> send_completions;
-    std::shared_ptr<CompletionQueue> receive_completions;
-    std::shared_ptr<SharedReceiveQueue> shared_receives;  ///< or none, and it has its own
+    std::shared_ptr<ProtectionDomain> domain{};
+    std::shared_ptr<CompletionQueue> send_completions{};
+    std::shared_ptr<CompletionQueue> receive_completions{};
+    std::shared_ptr<SharedReceiveQueue> shared_receives{};  ///< or none, and it has its own
     std::uint32_t sends = 128;
     std::uint32_t receives = 128;
     std::uint32_t pieces = 4;  ///< of memory, per request

@@ -42,6 +42,8 @@ public:
     Result<std::unique_ptr<QueuePair>> make_queue_pair(const QueuePairOptions& options) override {
         if (!options.domain || !options.send_completions || !options.receive_completions)
             return Error{.code = Code::malformed};
+        if (!static_cast<ProtectionDomainObject&>(*options.domain).is_of(*core_))
+            return Error{.code = Code::malformed};
         if (options.sends == 0) return Error{.code = Code::out_of_range};
         for (auto& good :
              {within(options.sends, limits::sends), within(options.receives, limits::receives),

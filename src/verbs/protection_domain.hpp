@@ -21,6 +21,8 @@ public:
     Result<std::unique_ptr<MemoryWindow>> allocate_window(WindowKind kind) override;
 
     iwarp::DomainId id() const { return id_; }
+    /// Two devices count their domains alike.
+    bool is_of(const DeviceCore& core) const { return core_.get() == &core; }
 
 private:
     std::shared_ptr<DeviceCore> core_;
