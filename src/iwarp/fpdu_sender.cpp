@@ -62,9 +62,6 @@ FpduSender::FpduSender(MessageSource& source, MemoryHolds& memory, const FpduSen
     static_assert(Seam::trailer_room >= wire::fpdu_trailer_size(1));
     WEFT_CHECK(options.ulpdu_max >= wire::ulpdu_limit_floor);
     WEFT_CHECK(options.ulpdu_max <= wire::ulpdu_limit);
-    if (!options.markers) return;
-    plain_.resize(wire::fpdu_size(options.ulpdu_max));
-    marked_.resize(marked_size_max(plain_.size()));
 }
 
 FpduSender::~FpduSender() {
@@ -79,14 +76,26 @@ std::size_t FpduSender::pending(std::span<ConstBuffer> pieces) {
     return lending.count();
 }
 
+void FpduSender::take_room() {
+    room_ = std::make_unique<Room>();
+    if (!options_.markers) return;
+    room_->plain.resize(wire::fpdu_size(options_.ulpdu_max));
+    room_->marked.resize(marked_size_max(room_->plain.size()));
+}
+
+void FpduSender::rest() {
+    if (lent_ == 0) room_.reset();
+}
+
 /// Adds an FPDU to those lent, if one may be and there is a message for it.
 bool FpduSender::make_next() {
-    auto most = options_.markers ? 1 : fpdus_.size();
+    auto most = options_.markers ? 1 : limits::fpdus_lent;
     if (lent_ == most || lent_bytes_ >= limits::lent_bytes) return false;
     if (cutter_.done() && !begin_message()) return false;
+    if (!room_) take_room();
     Fpdu& fpdu = lent(lent_);
-    auto at = static_cast<std::size_t>(&fpdu - fpdus_.data());
-    make(fpdu, seams_[at], seams_[(at + 1) % seams_.size()]);
+    auto at = static_cast<std::size_t>(&fpdu - room_->fpdus.data());
+    make(fpdu, room_->seams[at], room_->seams[(at + 1) % limits::fpdus_lent]);
     if (options_.markers) mark(fpdu);
     fpdu.ends = Ends::nothing;
     if (cutter_.done()) {
@@ -94,6 +103,7 @@ bool FpduSender::make_next() {
         fpdu.held = std::exchange(cutting_held_, {});
     }
     ++lent_;
+    ++fpdu_count_;
     lent_bytes_ += fpdu.size;
     return true;
 }
@@ -147,12 +157,13 @@ void FpduSender::make(Fpdu& fpdu, Seam& before, Seam& after) {
 
 /// Gathers the FPDU with its markers in the buffer, which is then all that is lent of it.
 void FpduSender::mark(Fpdu& fpdu) {
-    auto end = append(fpdu.head, plain_, 0);
-    for (ConstBuffer piece : fpdu.payload) end = append(piece, plain_, end);
-    end = append(fpdu.tail, plain_, end);
-    fpdu.size = wire::insert_markers(ConstBuffer(plain_).first(end), position_, marked_);
+    Buffer plain = room_->plain;
+    auto end = append(fpdu.head, plain, 0);
+    for (ConstBuffer piece : fpdu.payload) end = append(piece, plain, end);
+    end = append(fpdu.tail, plain, end);
+    fpdu.size = wire::insert_markers(plain.first(end), position_, room_->marked);
     position_ += fpdu.size;
-    auto whole = Buffer(marked_).first(fpdu.size);
+    auto whole = Buffer(room_->marked).first(fpdu.size);
     if (options_.checksum) wire::seal_fpdu(whole);
     fpdu.head = whole;
     fpdu.payload.clear();
@@ -170,7 +181,7 @@ void FpduSender::sent(std::size_t count) {
 
 void FpduSender::pop() {
     Fpdu& fpdu = lent(0);
-    first_ = (first_ + 1) % fpdus_.size();
+    first_ = (first_ + 1) % limits::fpdus_lent;
     --lent_;
     lent_bytes_ -= fpdu.size;
     if (fpdu.ends == Ends::nothing) return;

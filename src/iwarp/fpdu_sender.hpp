@@ -4,10 +4,13 @@
 // Nothing is copied: an FPDU is lent as its header (scratch), its payload (registered memory, piece
 // by piece) and its trailer (scratch). Several are lent at once, so that one sendmsg carries many.
 // Towards a peer that asked for markers each FPDU is built in a buffer instead, one at a time:
-// markers stand amid the payload.
+// markers stand amid the payload. What all this needs is by far the most of what a connection
+// costs, so it is there only while there is something to send, and until rest().
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -42,6 +45,13 @@ public:
     /// may be on its way already. `last`, if there is one, goes after it: a Terminate, about which
     /// the source hears nothing. Only the first call counts.
     void wind_up(std::optional<Message> last);
+    /// Whether it has the room that sending needs. It is taken when it is needed.
+    bool has_room() const { return room_ != nullptr; }
+    /// Gives that room back, unless something is lent: for a connection that has gone quiet.
+    void rest();
+    /// FPDUs made so far.
+    std::uint64_t fpdu_count() const { return fpdu_count_; }
+
     /// Nothing more will ever be pending.
     bool is_wound_up() const { return winding_up_ && lent_ == 0 && !last_ && cutter_.done(); }
 
@@ -67,15 +77,23 @@ private:
         static constexpr std::size_t header_room = 24;
         alignas(32) std::array<std::byte, trailer_room + header_room> octets;
     };
+    /// A ring: FPDU i's header is in seam i and its trailer in the next.
+    struct Room {
+        std::array<Fpdu, limits::fpdus_lent> fpdus;
+        std::array<Seam, limits::fpdus_lent> seams;
+        std::vector<std::byte> plain,
+            marked;  ///< with markers: an FPDU without them, and with them
+    };
     class Lending;
 
+    void take_room();
     bool make_next();
     bool begin_message();
     void make(Fpdu& fpdu, Seam& before, Seam& after);
     void mark(Fpdu& fpdu);
     void pop();
     void release(const HeldTags& tags);
-    Fpdu& lent(std::size_t i) { return fpdus_[(first_ + i) % fpdus_.size()]; }
+    Fpdu& lent(std::size_t i) { return room_->fpdus[(first_ + i) % limits::fpdus_lent]; }
 
     MessageSource& source_;
     MemoryHolds& memory_;
@@ -86,17 +104,13 @@ private:
     std::optional<Message> last_;  ///< waits for its turn
     bool winding_up_ = false;
 
-    // A ring: FPDU i's header is in seam i and its trailer in the next.
-    std::array<Fpdu, limits::fpdus_lent> fpdus_;
-    std::array<Seam, limits::fpdus_lent> seams_;
+    std::unique_ptr<Room> room_;
+    std::uint64_t fpdu_count_ = 0;
     std::size_t first_ = 0;
     std::size_t lent_ = 0;
     std::size_t lent_bytes_ = 0;  ///< the sizes of all that are in the ring
     std::size_t front_sent_ = 0;  ///< octets of the first that are gone
-
-    // With markers only.
-    std::vector<std::byte> plain_, marked_;  ///< the FPDU without them, and with them
-    std::uint64_t position_ = 0;             ///< in the marked stream, of the next FPDU
+    std::uint64_t position_ = 0;  ///< in the marked stream, of the next FPDU
 };
 
 }  // namespace weft::iwarp

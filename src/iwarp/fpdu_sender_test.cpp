@@ -275,5 +275,26 @@ TEST(FpduSenderDeathTest, WillNotHaveSentMoreThanItLent) {
     EXPECT_DEATH(fixture.sender().sent(lent + 1), "this must hold");
 }
 
+TEST(FpduSender, GivesItsRoomBackOnlyWhenNothingIsLent) {
+    for (bool markers : {false, true}) {
+        SenderFixture fixture({.checksum = true, .markers = markers, .ulpdu_max = 1000});
+        EXPECT_EQ(fixture.ask(64), 0u);
+        EXPECT_FALSE(fixture.sender().has_room()) << "nothing was there to send";
+        for (int round = 0; round < 3; ++round) {
+            fixture.source.add(OutgoingMessage(send(octets(3000))));
+            auto count = fixture.ask(64);
+            EXPECT_TRUE(fixture.sender().has_room());
+            fixture.send(count / 2);
+            fixture.sender().rest();
+            EXPECT_TRUE(fixture.sender().has_room());
+            fixture.expect_lent_in_place();
+            fixture.send_all();
+            fixture.sender().rest();
+            EXPECT_FALSE(fixture.sender().has_room());
+        }
+        fixture.expect_all_messages();
+    }
+}
+
 }  // namespace
 }  // namespace weft::iwarp

@@ -100,7 +100,7 @@ Result<Readiness> Inbound::begin_read_response(const wire::TaggedSegment& header
 Result<void> Inbound::add_place(SteeringTag tag, std::uint64_t offset, std::size_t size,
                                 Rights rights) {
     WEFT_TRY(auto bytes, memory_.resolve(tag, offset, size, rights, asker_));
-    places_.push_back({.bytes = bytes, .tag = tag, .offset = offset, .rights = rights});
+    places_.push_back({.bytes = bytes, .offset = offset, .tag = tag, .rights = rights});
     return {};
 }
 
@@ -278,7 +278,7 @@ Result<void> Inbound::end_control(const wire::UntaggedSegment& header, std::size
                                                    : wire::guess_terminate_layout(body);
             auto terminate = wire::decode_terminate(body, layout);
             // However garbled, it ends the connection.
-            peer_terminate_ = terminate ? *terminate : wire::Terminate{};
+            peer_terminate_ = terminate ? terminate->control : wire::TerminateControl{};
             return {};
         }
         default:

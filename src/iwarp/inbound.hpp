@@ -36,7 +36,7 @@ public:
     void stop() { stopped_ = true; }
 
     /// What the peer gave as its reason for the end; then nothing that follows counts.
-    const std::optional<wire::Terminate>& peer_terminate() const { return peer_terminate_; }
+    const std::optional<wire::TerminateControl>& peer_terminate() const { return peer_terminate_; }
     /// Whether the segment at hand is a Read Request that was read whole; then a Terminate quotes
     /// it.
     const std::optional<wire::ReadRequest>& read_request() const { return read_request_; }
@@ -45,8 +45,8 @@ public:
 private:
     struct Place {
         MemoryRange bytes;
-        SteeringTag tag{};  ///< 0: memory of our own, always there
         std::uint64_t offset = 0;
+        SteeringTag tag{};  ///< 0: memory of our own, always there
         Rights rights{};
         bool is_receive = false;  ///< of the receive being filled
     };
@@ -92,7 +92,7 @@ private:
     std::array<std::byte, wire::terminate_limit> control_{};  ///< the body of a short message
     Buffer control_piece_;
     std::optional<wire::ReadRequest> read_request_;
-    std::optional<wire::Terminate> peer_terminate_;
+    std::optional<wire::TerminateControl> peer_terminate_;
 };
 
 }  // namespace weft::iwarp

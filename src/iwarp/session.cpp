@@ -63,7 +63,7 @@ void Session::note(Result<void> outcome) {
     if (receiver_.is_stalled()) receive_patience_.begin();
     if (inbound_.peer_terminate()) {
         close();
-        tell_owner(inbound_.peer_terminate()->control, FaultOf::peer);
+        tell_owner(*inbound_.peer_terminate(), FaultOf::peer);
     }
 }
 
@@ -71,6 +71,7 @@ std::size_t Session::pending(std::span<ConstBuffer> pieces) {
     asking_ = true;
     auto count = sender_.pending(pieces);
     asking_ = false;
+    if (sender_.has_room()) rest_.begin();
     if (!fault_found_) return count;
     fail(*fault_found_);
     return sender_.pending(pieces);
@@ -219,7 +220,7 @@ void Session::end() {
 std::optional<Instant> Session::deadline() const {
     if (ended_) return std::nullopt;
     std::optional<Instant> earliest;
-    for (auto* patience : {&fpdu_patience_, &receive_patience_, &restraint_}) {
+    for (auto* patience : {&fpdu_patience_, &receive_patience_, &restraint_, &rest_}) {
         auto when = patience->deadline();
         if (when && (!earliest || *when < *earliest)) earliest = when;
     }
@@ -232,6 +233,7 @@ void Session::tick(Instant now) {
         may_begin_ = true;
         owner_.wake();
     }
+    if (rest_.is_over(now, sender_.has_room(), sender_.fpdu_count())) sender_.rest();
     bool stalled = receiver_.is_stalled();
     if (receive_patience_.is_over(now, stalled, receiver_.fpdu_count()))
         return fail(fault(wire::UntaggedBufferError::no_buffer));

@@ -89,6 +89,7 @@ private:
     Patience fpdu_patience_{limits::fpdu_patience};
     Patience receive_patience_;
     Patience restraint_;  ///< before the first word
+    Patience rest_{limits::rest_after};
 
     bool asking_ = false;               ///< the sender is at work: it cannot be wound up now
     std::optional<Error> fault_found_;  ///< meanwhile

@@ -108,7 +108,7 @@ TEST(Session, SpeaksAtLastToAnInitiatorThatPromisedNothing) {
     side.session().tick(start + limits::silent_initiator_grace);
     EXPECT_GT(side.wakes, wakes);
     EXPECT_EQ(opcodes(side.say()), std::vector{RdmapOpcode::send});
-    side.session().tick(start + seconds(1));
+    for (int i = 1; i < 4; ++i) side.session().tick(start + i * seconds(1));
     EXPECT_EQ(side.session().deadline(), std::nullopt);
 }
 
@@ -128,7 +128,7 @@ TEST(Session, LetsAForeignPeerTurnItsEarsOnBeforeTheFirstWord) {
             side.session().tick(start + limits::first_word_delay);
             EXPECT_GT(side.wakes, wakes);
             EXPECT_EQ(opcodes(side.say()).back(), RdmapOpcode::send);
-            side.session().tick(start + seconds(1));
+            for (int i = 1; i < 4; ++i) side.session().tick(start + i * seconds(1));
             EXPECT_EQ(side.session().deadline(), std::nullopt);
         }
     }
@@ -312,6 +312,23 @@ TEST(Session, HasNoMoreMessagesUnderWayThanItMay) {
     EXPECT_LE(side.works_begun(), limits::messages_under_way);
     side.say();
     EXPECT_EQ(side.works_sent, 200u);
+}
+
+TEST(Session, NeedsNoClockAndLittleMemoryWhenItHasGoneQuiet) {
+    SessionSide side(terms(Role::initiator));
+    EXPECT_LE(sizeof(Session), 2560u) << "ten thousand may be idle";
+    for (int round = 0; round < 2; ++round) {
+        auto now = start + round * seconds(100);
+        side.post_send(pattern(100, 1));
+        EXPECT_FALSE(side.say().empty());
+        int looks = 0;
+        while (auto next = side.session().deadline()) {
+            now = std::max(now, *next);
+            side.session().tick(now);
+            ASSERT_LE(++looks, 4);
+        }
+    }
+    EXPECT_EQ(side.works_sent, 2u);
 }
 
 TEST(Session, SendsWholeSegmentsOnlyToPeersThatTakeThem) {
