@@ -312,7 +312,7 @@ TEST_F(RdmaConnection, EndsIfItsQueuePairFailsBeforeItIsThere) {
     a.queue_pair->fail();
     EXPECT_EQ(a.state(), QueuePairState::failed);
     EXPECT_EQ(a.ends(), "1:flushed");
-    run();
+    world.run_for(100ms);  // before anybody's patience ends
     EXPECT_EQ(a.record.told, Told{"failed"});
     EXPECT_FALSE(b.accept(*requests[0]));
     EXPECT_TRUE(a.queue_pair->reset());

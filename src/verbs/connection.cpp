@@ -268,14 +268,19 @@ void ConnectionObject::tell(News news) {
     if (news == News::established && std::exchange(established_told_, true)) return;
     // A responder's connection that broke before the peer was ready was never there.
     if (news == News::disconnected && !established_told_) news = News::failed;
-    news_.push_back(news);
+    if (news == News::established)
+        established_due_ = true;
+    else
+        end_due_ = news;
     core_->announcer->add(*this);
 }
 
 void ConnectionObject::announce() {
-    auto news = news_.front();
-    news_.erase(news_.begin());
-    if (!news_.empty()) core_->announcer->add(*this);
+    auto news = end_due_.value_or(News::established);
+    if (std::exchange(established_due_, false)) {
+        if (end_due_) core_->announcer->add(*this);
+        news = News::established;
+    }
     switch (news) {  // each may destroy this
         case News::established:
             return events_->established();

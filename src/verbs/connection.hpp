@@ -110,7 +110,8 @@ private:
     QueuePairObject* queue_pair_ = nullptr;
     RequestSink* sink_ = nullptr;
     ConnectionEvents* events_ = nullptr;
-    std::vector<News> news_;  ///< two at most: how it began and that it ended
+    bool established_due_ = false;  ///< to be told, and before the end
+    std::optional<News> end_due_;
     std::vector<std::byte> peer_private_data_;
     ConnectionFacts facts_;
 };

@@ -56,9 +56,8 @@ SendQueue::SendQueue(const SendQueueOptions& options, iwarp::MemoryTable& memory
       pieces_(std::size_t{options.capacity} * options.pieces),
       inlined_(std::size_t{options.capacity} * options.inline_bytes),
       under_way_(std::min<std::size_t>(options.capacity + 1, limits::messages_under_way)),
-      awaited_(options.capacity) {
-    for (auto& entry : under_way_) entry.sources.reserve(options.pieces);
-}
+      sources_(under_way_.size() * std::max(options.pieces, 1u)),
+      awaited_(options.capacity) {}
 
 LocalMemory* SendQueue::pieces_of(std::uint64_t number) {
     return pieces_.data() + number % slots_.size() * options_.pieces;
@@ -180,25 +179,37 @@ std::optional<Message> SendQueue::begin_message(Slot& work, iwarp::OutstandingRe
         return Message{.opcode = RdmapOpcode::write,
                        .tag = work.remote.tag,
                        .offset = work.remote.address,
-                       .payload = entry.sources};
+                       .payload = sources_of(entry)};
     return Message{
         .opcode = send_opcode(work.operation, work.solicited),
         .tag = work.operation == Operation::send_invalidate ? work.invalidate : SteeringTag{},
-        .payload = entry.sources};
+        .payload = sources_of(entry)};
 }
 
 SendQueue::UnderWay& SendQueue::begin_under_way(bool ends_work) {
     auto& entry = under_way_[under_way_end_++ % under_way_.size()];
     entry.number = next_;
     entry.ends_work = ends_work;
-    entry.sources.clear();
+    entry.source_count = 0;
     return entry;
+}
+
+void SendQueue::add_source(UnderWay& entry, const Message::Source& source) {
+    auto each = sources_.size() / under_way_.size();
+    auto index = static_cast<std::size_t>(&entry - under_way_.data());
+    sources_[index * each + entry.source_count++] = source;
+}
+
+std::span<const Message::Source> SendQueue::sources_of(const UnderWay& entry) const {
+    auto each = sources_.size() / under_way_.size();
+    auto index = static_cast<std::size_t>(&entry - under_way_.data());
+    return std::span(sources_).subspan(index * each, entry.source_count);
 }
 
 Message SendQueue::with_body(Message message, UnderWay& entry, std::size_t size) {
     entry.piece = Buffer(entry.body).first(size);
-    entry.sources.push_back({iwarp::MemoryRange({&entry.piece, 1}, 0, size), {}});
-    message.payload = entry.sources;
+    add_source(entry, {iwarp::MemoryRange({&entry.piece, 1}, 0, size), {}});
+    message.payload = sources_of(entry);
     return message;
 }
 
@@ -207,7 +218,7 @@ bool SendQueue::gather(Slot& work, UnderWay& entry) {
     if (work.inlined) {
         entry.piece = {inlined_of(next_), work.bytes};
         if (work.bytes > 0)
-            entry.sources.push_back({iwarp::MemoryRange({&entry.piece, 1}, 0, work.bytes), {}});
+            add_source(entry, {iwarp::MemoryRange({&entry.piece, 1}, 0, work.bytes), {}});
         return true;
     }
     for (std::uint32_t i = 0; i < work.piece_count; ++i) {
@@ -216,7 +227,7 @@ bool SendQueue::gather(Slot& work, UnderWay& entry) {
         auto bytes =
             memory_.resolve(piece.tag, piece.address, piece.size, Rights::local_read, asker_);
         if (!bytes) return false;
-        entry.sources.push_back({*bytes, piece.tag});
+        add_source(entry, {*bytes, piece.tag});
     }
     return true;
 }

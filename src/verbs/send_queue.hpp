@@ -79,7 +79,7 @@ private:
     struct UnderWay {
         std::uint64_t number = 0;  ///< of the slot
         bool ends_work = false;    ///< no other message of it follows, nor does an answer
-        std::vector<iwarp::Message::Source> sources;
+        std::uint32_t source_count = 0;
         std::array<std::byte, wire_size<wire::AtomicRequest>()> body{};
         Buffer piece;  ///< the body, or the inlined bytes
     };
@@ -92,6 +92,8 @@ private:
     UnderWay& begin_under_way(bool ends_work);
     iwarp::Message with_body(iwarp::Message message, UnderWay& entry, std::size_t size);
     bool gather(Slot& work, UnderWay& entry);
+    void add_source(UnderWay& entry, const iwarp::Message::Source& source);
+    std::span<const iwarp::Message::Source> sources_of(const UnderWay& entry) const;
     iwarp::Message begin_read(Slot& work, iwarp::OutstandingReads& reads);
     iwarp::Message begin_atomic(Slot& work, iwarp::OutstandingReads& reads);
     iwarp::Message begin_immediate(Slot& work);
@@ -104,7 +106,8 @@ private:
     std::vector<Slot> slots_;
     std::vector<LocalMemory> pieces_;  ///< so many for each slot
     std::vector<std::byte> inlined_;
-    std::vector<UnderWay> under_way_;  ///< a ring
+    std::vector<UnderWay> under_way_;              ///< a ring
+    std::vector<iwarp::Message::Source> sources_;  ///< so many for each of them
     std::uint64_t under_way_first_ = 0, under_way_end_ = 0;
     Ring<std::uint64_t> awaited_;  ///< slots whose answers have not come, in order
     std::uint64_t first_ = 0;      ///< the oldest slot; numbers count up for ever
