@@ -21,18 +21,16 @@ unsigned FpduBuffers::class_of(std::size_t size) {
 Buffer FpduBuffers::take(std::size_t size, FpduBufferWaiter& waiter) {
     auto which = class_of(size);
     auto bytes = std::size_t{1} << (smallest_class + which);
-    // Who waits is served first, or a small FPDU here and there could starve a long one.
-    bool others_first = !waiters_.empty() && !waiter.is_waiting_for_buffer;
+    // Who has waited longest is served first, or small FPDUs here and there could starve a long
+    // one.
+    bool others_first = !waiters_.empty() && &waiters_.front() != &waiter;
     if (others_first || bytes_lent_ + bytes > bytes_max_) {
         if (!waiter.is_waiting_for_buffer) waiters_.push_back(waiter);
         waiter.is_waiting_for_buffer = true;
         return {};
     }
     bytes_lent_ += bytes;
-    if (waiter.is_waiting_for_buffer) {
-        forget(waiter);
-        if (!waiters_.empty()) waiters_.front().buffer_available();  // perhaps there is more
-    }
+    forget(waiter);
     auto& kept = kept_[which];
     if (kept.empty()) return {new std::byte[bytes], bytes};
     bytes_kept_ -= bytes;
@@ -55,12 +53,15 @@ void FpduBuffers::give_back(Buffer buffer) {
 void FpduBuffers::forget(FpduBufferWaiter& waiter) {
     if (!waiter.is_waiting_for_buffer) return;
     waiter.is_waiting_for_buffer = false;
+    bool was_first = &waiters_.front() == &waiter;
     IntrusiveQueue<FpduBufferWaiter> others;
     while (!waiters_.empty()) {
         auto& each = waiters_.pop_front();
         if (&each != &waiter) others.push_back(each);
     }
     waiters_ = others;
+    // Perhaps there is enough for the next.
+    if (was_first && !waiters_.empty()) waiters_.front().buffer_available();
 }
 
 }  // namespace weft::iwarp

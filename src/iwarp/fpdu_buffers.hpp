@@ -35,7 +35,7 @@ public:
     Buffer take(std::size_t size, FpduBufferWaiter& waiter);
     /// Gives back what take() gave.
     void give_back(Buffer buffer);
-    /// The waiter is going away.
+    /// The waiter needs no buffer any more.
     void forget(FpduBufferWaiter& waiter);
 
     std::size_t bytes_lent() const { return bytes_lent_; }

@@ -53,7 +53,8 @@ Buffer FpduReceiver::want() {
     if (stage_ == Stage::payload) {
         auto place = sink_.place();
         memory_gone_ = place.empty();  // filled() will say so: these bytes belong nowhere any more
-        if (memory_gone_) place = scratch_;
+        // The header stays at the front of the scratch, for a Terminate to quote.
+        if (memory_gone_) place = Buffer(scratch_).subspan(untagged_start);
         return part_ = place.first(std::min(place.size(), payload_left_));
     }
     if (stage_ == Stage::stalled) return {};
@@ -64,7 +65,7 @@ Buffer FpduReceiver::want() {
 Result<void> FpduReceiver::filled(std::size_t count) {
     WEFT_CHECK(count > 0);
     if (stage_ == Stage::payload) {
-        if (memory_gone_) return fault(wire::TaggedBufferError::invalid_steering_tag);
+        if (memory_gone_) return sink_.memory_gone();
         if (checksum_) crc_.add(part_.first(count));
         sink_.placed(count);
         payload_left_ -= count;
@@ -142,6 +143,8 @@ Result<void> FpduReceiver::offer_segment() {
 
 Result<void> FpduReceiver::resume() {
     if (stage_ != Stage::stalled) return {};
+    // Its end may make the owner post the next receive, and that is not for this segment.
+    stage_ = verified_first_ ? Stage::whole : Stage::untagged_rest;
     return offer_segment();
 }
 
@@ -194,7 +197,7 @@ Result<void> FpduReceiver::place_from_buffer() {
     ConstBuffer payload(header_end, segment_.payload_size);
     while (!payload.empty()) {
         auto place = sink_.place();
-        if (place.empty()) return fault(wire::TaggedBufferError::invalid_steering_tag);
+        if (place.empty()) return sink_.memory_gone();
         auto count = std::min(place.size(), payload.size());
         std::memcpy(place.data(), payload.data(), count);
         sink_.placed(count);

@@ -45,6 +45,9 @@ public:
     /// A receive was posted: asks the sink again about the segment it was not ready for.
     Result<void> resume();
 
+    /// Nothing more will be received: it needs no buffer any more.
+    void stop_waiting() { buffers_.forget(waiter_); }
+
     bool is_stalled() const { return stage_ == Stage::stalled; }
     bool is_amid_fpdu() const { return stage_ != Stage::start || have_ > 0; }
     std::uint64_t fpdu_count() const { return fpdu_count_; }

@@ -100,7 +100,7 @@ Result<Readiness> Inbound::begin_read_response(const wire::TaggedSegment& header
 Result<void> Inbound::add_place(SteeringTag tag, std::uint64_t offset, std::size_t size,
                                 Rights rights) {
     WEFT_TRY(auto bytes, memory_.resolve(tag, offset, size, rights, asker_));
-    places_.push_back({bytes, tag, offset, rights});
+    places_.push_back({.bytes = bytes, .tag = tag, .offset = offset, .rights = rights});
     return {};
 }
 
@@ -151,11 +151,9 @@ Result<void> Inbound::find_room_in_receive(std::size_t size) {
             continue;
         }
         auto count = std::min<std::size_t>(piece.size - skip, left);
-        if (!add_place(piece.tag, piece.address + skip, count, Rights::local_write)) {
-            receive_ = nullptr;
-            owner_.receive_ended({.status = verbs::Status::local_protection});
-            return local_fault();
-        }
+        if (!add_place(piece.tag, piece.address + skip, count, Rights::local_write))
+            return end_receive_without_memory();
+        places_[places_.size() - 1].is_receive = true;
         skip = 0;
         left -= count;
     }
@@ -163,6 +161,13 @@ Result<void> Inbound::find_room_in_receive(std::size_t size) {
     receive_ = nullptr;
     owner_.receive_ended({.status = verbs::Status::local_length});
     return fault(wire::UntaggedBufferError::message_too_long);
+}
+
+/// What the application unregistered is its own affair: the peer did nothing wrong.
+Error Inbound::end_receive_without_memory() {
+    receive_ = nullptr;
+    owner_.receive_ended({.status = verbs::Status::local_protection});
+    return local_fault();
 }
 
 Result<Readiness> Inbound::begin_control(const wire::UntaggedSegment& header, std::size_t size) {
@@ -195,6 +200,11 @@ Buffer Inbound::place() {
     return here.bytes.front();
 }
 
+Error Inbound::memory_gone() {
+    if (places_[place_at_].is_receive) return end_receive_without_memory();
+    return placement_fault(MemoryFault::invalid_tag);
+}
+
 void Inbound::placed(std::size_t count) {
     auto& here = places_[place_at_];
     here.bytes.drop_front(count);
@@ -202,29 +212,25 @@ void Inbound::placed(std::size_t count) {
 }
 
 Result<void> Inbound::end(const InboundSegment& segment) {
-    Result<void> ended;
+    if (!std::exchange(peer_has_spoken_, true)) owner_.peer_spoke();
+    if (stopped_) return {};
     if (auto* tagged = std::get_if<wire::TaggedSegment>(&segment.header)) {
-        if (tagged->opcode == RdmapOpcode::read_response) {
-            ended = end_read_response(segment.payload_size, tagged->last);
-        } else {
-            write_bytes_ += segment.payload_size;
-            if (tagged->last) last_write_bytes_ = std::exchange(write_bytes_, 0);
-        }
-    } else {
-        auto& untagged = std::get<wire::UntaggedSegment>(segment.header);
-        ended = is_send(untagged.opcode) ? end_send(untagged, segment.payload_size)
-                                         : end_control(untagged, segment.payload_size);
+        end_tagged(*tagged, segment.payload_size);
+        return {};
     }
-    if (!ended || peer_has_spoken_) return ended;
-    peer_has_spoken_ = true;
-    owner_.peer_spoke();
-    return {};
+    auto& untagged = std::get<wire::UntaggedSegment>(segment.header);
+    return is_send(untagged.opcode) ? end_send(untagged, segment.payload_size)
+                                    : end_control(untagged, segment.payload_size);
 }
 
-Result<void> Inbound::end_read_response(std::size_t size, bool last) {
-    reads_.oldest().received += static_cast<std::uint32_t>(size);
-    if (last) end_read(0);
-    return {};
+void Inbound::end_tagged(const wire::TaggedSegment& header, std::size_t size) {
+    if (header.opcode == RdmapOpcode::read_response) {
+        reads_.oldest().received += static_cast<std::uint32_t>(size);
+        if (header.last) end_read(0);
+    } else {
+        write_bytes_ += size;
+        if (header.last) last_write_bytes_ = std::exchange(write_bytes_, 0);
+    }
 }
 
 void Inbound::end_read(std::uint64_t original) {
@@ -259,7 +265,7 @@ Result<void> Inbound::end_control(const wire::UntaggedSegment& header, std::size
         case RdmapOpcode::read_request: {
             WEFT_TRY(auto request, decode<wire::ReadRequest>(body));
             read_request_ = request;
-            return responder_.add_read(request);
+            return responder_.add_read({request, header.message_number});
         }
         case RdmapOpcode::atomic_request: {
             WEFT_TRY(auto request, decode<wire::AtomicRequest>(body));

@@ -28,15 +28,18 @@ public:
 
     Result<Readiness> begin(const InboundSegment& segment) override;
     Buffer place() override;
+    Error memory_gone() override;
     void placed(std::size_t count) override;
     Result<void> end(const InboundSegment& segment) override;
+
+    /// The session has ended: the owner is to hear nothing more, also of the segment at hand.
+    void stop() { stopped_ = true; }
 
     /// What the peer gave as its reason for the end; then nothing that follows counts.
     const std::optional<wire::Terminate>& peer_terminate() const { return peer_terminate_; }
     /// Whether the segment at hand is a Read Request that was read whole; then a Terminate quotes
     /// it.
     const std::optional<wire::ReadRequest>& read_request() const { return read_request_; }
-    bool amid_receive() const { return receive_ != nullptr; }
     bool peer_has_spoken() const { return peer_has_spoken_; }
 
 private:
@@ -45,6 +48,7 @@ private:
         SteeringTag tag{};  ///< 0: memory of our own, always there
         std::uint64_t offset = 0;
         Rights rights{};
+        bool is_receive = false;  ///< of the receive being filled
     };
 
     Result<Readiness> begin_tagged(const wire::TaggedSegment& header, std::size_t size);
@@ -55,9 +59,10 @@ private:
     Result<Readiness> begin_control(const wire::UntaggedSegment& header, std::size_t size);
     Result<void> find_room_in_receive(std::size_t size);
     Result<void> add_place(SteeringTag tag, std::uint64_t offset, std::size_t size, Rights rights);
+    Error end_receive_without_memory();
     bool is_ready_message(const wire::UntaggedSegment& header, std::size_t size) const;
 
-    Result<void> end_read_response(std::size_t size, bool last);
+    void end_tagged(const wire::TaggedSegment& header, std::size_t size);
     Result<void> end_send(const wire::UntaggedSegment& header, std::size_t size);
     Result<void> end_control(const wire::UntaggedSegment& header, std::size_t size);
     Result<void> end_atomic_response(ConstBuffer body);
@@ -82,6 +87,7 @@ private:
     std::uint64_t write_bytes_ = 0;       ///< of the write at hand
     std::uint64_t last_write_bytes_ = 0;  ///< of the one before: an immediate reports it
     bool peer_has_spoken_ = false;
+    bool stopped_ = false;
 
     std::array<std::byte, wire::terminate_limit> control_{};  ///< the body of a short message
     Buffer control_piece_;

@@ -24,9 +24,13 @@ inline constexpr std::size_t messages_under_way = 64;
 inline constexpr Duration fpdu_patience = std::chrono::seconds(30);
 /// How long a Send may wait for a receive to be posted: one to two times this.
 inline constexpr Duration receive_patience = std::chrono::seconds(5);
-/// A responder may not speak before the initiator has. One that asked for no ready message and says
-/// nothing for this long is waiting for us: Linux's is, and takes no harm.
+/// A responder may not speak before the initiator has. An initiator that promised no ready message
+/// and says nothing for this long is waiting for us: Linux's is, and takes no harm.
 inline constexpr Duration silent_initiator_grace = std::chrono::milliseconds(100);
+
+/// An initiator holds its first FPDU back for this long, unless the peer is Weft or has spoken: a
+/// Linux responder overlooks what comes right behind its reply until more comes.
+inline constexpr Duration first_word_delay = std::chrono::milliseconds(20);
 
 /// FPDUs a connection lends to its stream at a time. A trailer and the header behind it are one
 /// piece, so this many fill a sendmsg of 64 pieces.

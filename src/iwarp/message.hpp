@@ -25,9 +25,9 @@ struct Message {
         SteeringTag tag{};  ///< to be held while the bytes are lent; 0: no region's memory
     };
     /// The bytes it carries, in order: less than 4 GiB. A body such as a Read Request's is payload
-    /// too: see wire/rdmap.hpp. The list stays where it is until message_sent() or wind_up(). The
-    /// bytes stay as StreamEngine::pending() says: if message_sent() never comes, to the end of
-    /// the stream.
+    /// too: see wire/rdmap.hpp. The list stays where it is until the next message is asked for, or
+    /// wind_up(). The bytes stay as StreamEngine::pending() says: if message_sent() never comes, to
+    /// the end of the stream.
     std::span<const Source> payload = {};
 };
 

@@ -17,7 +17,7 @@ public:
     /// Something is waited for. Free to call again.
     void begin() { watching_ = true; }
 
-    /// In the past at first: the first look tells us the time.
+    /// In the past at first, or after long: that look tells us the time.
     std::optional<Instant> deadline() const {
         return watching_ ? std::optional(next_look_) : std::nullopt;
     }
@@ -28,7 +28,7 @@ public:
         bool stuck = waiting && looked_ && progress == seen_;
         looked_ = watching_ = waiting;
         seen_ = progress;
-        next_look_ = waiting ? now + span_ : Instant{};
+        next_look_ = now + span_;  // no earlier, even if nothing is waited for until then
         return stuck;
     }
 

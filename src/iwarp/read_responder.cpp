@@ -32,10 +32,10 @@ Result<Message::Source> ReadResponder::source_of(const wire::ReadRequest& reques
     return Message::Source{*bytes, request.source_tag};
 }
 
-Result<void> ReadResponder::add_read(const wire::ReadRequest& request) {
+Result<void> ReadResponder::add_read(const Asked& asked) {
     if (full()) return fault(wire::UntaggedBufferError::no_buffer);
-    if (auto source = source_of(request); !source) return source.error();
-    entries_.push_back({.request = request});
+    if (auto source = source_of(asked.request); !source) return source.error();
+    entries_.push_back({.asked = asked});
     return {};
 }
 
@@ -60,8 +60,6 @@ Result<void> ReadResponder::add_atomic(const wire::AtomicRequest& request) {
     encode(wire::AtomicResponse{.request_identifier = request.request_identifier,
                                 .original_value = original},
            entry.body);
-    entry.body_piece = entry.body;
-    entry.source.bytes = MemoryRange({&entry.body_piece, 1}, 0, entry.body.size());
     return {};
 }
 
@@ -71,13 +69,16 @@ Result<std::optional<Message>> ReadResponder::next_message() {
     Message message;
     if (entry.atomic) {
         message.opcode = wire::RdmapOpcode::atomic_response;
+        body_piece_ = entry.body;
+        source_ = {MemoryRange({&body_piece_, 1}, 0, entry.body.size()), {}};
     } else {
-        WEFT_TRY(entry.source, source_of(entry.request));
+        const auto& request = entry.asked.request;
+        WEFT_TRY(source_, source_of(request));
         message.opcode = wire::RdmapOpcode::read_response;
-        message.tag = entry.request.sink_tag;
-        message.offset = static_cast<std::uint64_t>(entry.request.sink_offset);
+        message.tag = request.sink_tag;
+        message.offset = static_cast<std::uint64_t>(request.sink_offset);
     }
-    message.payload = {&entry.source, 1};
+    message.payload = {&source_, 1};
     ++begun_;
     return std::optional(message);
 }

@@ -22,22 +22,27 @@ public:
     bool full() const { return entries_.size() >= depth_; }
     bool idle() const { return entries_.empty(); }
 
+    /// A read the peer asks for, and the number of the message that does.
+    struct Asked {
+        wire::ReadRequest request;
+        std::uint32_t message_number = 0;
+    };
     /// Refuses (with the fault to report) what the peer may not read.
-    Result<void> add_read(const wire::ReadRequest& request);
+    Result<void> add_read(const Asked& asked);
     /// Does it at once; only the answer waits its turn.
     Result<void> add_atomic(const wire::AtomicRequest& request);
 
-    /// The next answer, if there is one. An error if its memory was taken away in the meantime.
+    /// The next answer, if there is one. An error if its memory was taken away in the meantime:
+    /// then next_read() is what was asked for.
     Result<std::optional<Message>> next_message();
+    const Asked& next_read() { return entries_[begun_].asked; }
     void message_sent();
 
 private:
     struct Entry {
         bool atomic = false;
-        wire::ReadRequest request{};
-        std::array<std::byte, wire_size<wire::AtomicResponse>()> body{};
-        Buffer body_piece{};
-        Message::Source source{};
+        Asked asked{};                                                    ///< a read
+        std::array<std::byte, wire_size<wire::AtomicResponse>()> body{};  ///< an atomic's answer
     };
     Result<Message::Source> source_of(const wire::ReadRequest& request) const;
 
@@ -46,6 +51,8 @@ private:
     Ring<Entry> entries_;
     std::size_t depth_;
     std::size_t begun_ = 0;  ///< the first so many are with the sender
+    Buffer body_piece_;      ///< of the one that is being cut
+    Message::Source source_;
 };
 
 /// What RFC 7306 section 5.1 makes of eight octets.

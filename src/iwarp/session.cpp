@@ -30,8 +30,13 @@ Session::Session(SessionOwner& owner, MemoryTable& memory, Asker asker, FpduBuff
                .ulpdu_max = ulpdu_max(terms, options.segment_size)}),
       under_way_(limits::messages_under_way),
       ready_message_due_(terms.role == Role::initiator && terms.ready != ReadyMessage::none),
-      receive_patience_(options.receive_patience) {
-    if (!may_speak() && terms_.ready == ReadyMessage::none) silence_.begin();
+      may_begin_(terms.role == Role::initiator && terms.peer == Peer::weft),
+      receive_patience_(options.receive_patience),
+      restraint_(terms.role == Role::initiator ? limits::first_word_delay
+                                               : limits::silent_initiator_grace) {
+    bool ready_message_will_come =
+        terms.role == Role::responder && terms.ready != ReadyMessage::none;
+    if (!may_begin_ && !ready_message_will_come) restraint_.begin();
 }
 
 Buffer Session::want() {
@@ -42,13 +47,14 @@ Buffer Session::want() {
 }
 
 void Session::filled(std::size_t count) {
+    if (ended_) return;  // they were on their way
     note(receiver_.filled(count));
 }
 
 void Session::receive_posted() {
     if (ended_ || !receiver_.is_stalled()) return;
     note(receiver_.resume());
-    owner_.wake();
+    if (!ended_) owner_.wake();
 }
 
 void Session::note(Result<void> outcome) {
@@ -56,9 +62,8 @@ void Session::note(Result<void> outcome) {
     if (!outcome) return fail(outcome.error());
     if (receiver_.is_stalled()) receive_patience_.begin();
     if (inbound_.peer_terminate()) {
-        auto why = inbound_.peer_terminate()->control;
         close();
-        owner_.session_failed(why, FaultOf::peer);
+        tell_owner(inbound_.peer_terminate()->control, FaultOf::peer);
     }
 }
 
@@ -79,7 +84,7 @@ void Session::sent(std::size_t count) {
 }
 
 bool Session::may_speak() const {
-    return terms_.role == Role::initiator || inbound_.peer_has_spoken() || silence_is_over_;
+    return may_begin_ || inbound_.peer_has_spoken();
 }
 
 std::optional<Message> Session::next_message() {
@@ -102,6 +107,7 @@ std::optional<Message> Session::next_message() {
 std::optional<Message> Session::next_answer() {
     auto message = responder_.next_message();
     if (!message) {
+        refused_read_ = responder_.next_read();
         fail(message.error());
         return std::nullopt;
     }
@@ -119,7 +125,7 @@ void Session::message_sent() {
     auto origin = under_way_.front();
     under_way_.pop_front();
     if (origin == Origin::answer) responder_.message_sent();
-    if (origin == Origin::work) owner_.work_sent();
+    if (origin == Origin::work && !failed_) owner_.work_sent();
 }
 
 Message Session::ready_message() {
@@ -146,19 +152,36 @@ void Session::fail(Error why) {
         if (!fault_found_) fault_found_ = why;
         return;
     }
-    ended_ = true;
     auto control = control_of(why);
     compose_terminate(control);
     sender_.wind_up(Message{.opcode = wire::RdmapOpcode::terminate, .payload = {&body_source_, 1}});
-    owner_.wake();
-    owner_.session_failed(control, FaultOf::us);
+    end();
+    tell_owner(control, FaultOf::us);
+}
+
+void Session::tell_owner(const wire::TerminateControl& why, FaultOf whose) {
+    failed_ = true;
+    owner_.session_failed(why, whose);
 }
 
 void Session::compose_terminate(const wire::TerminateControl& control) {
     using enum wire::TerminateLayer;
     wire::Terminate terminate;
     terminate.control = control;
-    auto& segment = receiver_.segment();
+    auto segment = receiver_.segment();
+    auto read_request = inbound_.read_request();
+    std::array<std::byte, wire_size<wire::UntaggedSegment>()> read_header;
+    if (refused_read_) {
+        // Other segments have come since: what its header was follows from its number.
+        encode(wire::UntaggedSegment{.last = true,
+                                     .opcode = wire::RdmapOpcode::read_request,
+                                     .queue = wire::QueueNumber::read_request,
+                                     .message_number = refused_read_->message_number},
+               read_header);
+        segment.header_octets = read_header;
+        segment.ulpdu_size = read_header.size() + wire_size<wire::ReadRequest>();
+        read_request = refused_read_->request;
+    }
     // RFC 5040 section 4.8, figure 10: MPA's faults and local ones have no segment to show.
     bool about_a_segment = (control.layer == rdmap || control.layer == ddp) &&
                            control.error_type != 0 && !segment.header_octets.empty();
@@ -170,9 +193,9 @@ void Session::compose_terminate(const wire::TerminateControl& control) {
         bool remote_protection = control.layer == rdmap &&
                                  control.error_type == static_cast<std::uint8_t>(
                                                            wire::RdmapErrorType::remote_protection);
-        if (remote_protection && inbound_.read_request()) {
+        if (remote_protection && read_request) {
             terminate.control.read_request_included = true;
-            terminate.read_request = *inbound_.read_request();
+            terminate.read_request = *read_request;
         }
     }
     auto size = wire::encode_terminate(terminate, terminate_body_);
@@ -182,15 +205,21 @@ void Session::compose_terminate(const wire::TerminateControl& control) {
 
 void Session::close() {
     if (ended_) return;
-    ended_ = true;
     sender_.wind_up(std::nullopt);
+    end();
+}
+
+void Session::end() {
+    ended_ = true;
+    inbound_.stop();
+    receiver_.stop_waiting();
     owner_.wake();
 }
 
 std::optional<Instant> Session::deadline() const {
     if (ended_) return std::nullopt;
     std::optional<Instant> earliest;
-    for (auto* patience : {&fpdu_patience_, &receive_patience_, &silence_}) {
+    for (auto* patience : {&fpdu_patience_, &receive_patience_, &restraint_}) {
         auto when = patience->deadline();
         if (when && (!earliest || *when < *earliest)) earliest = when;
     }
@@ -199,14 +228,15 @@ std::optional<Instant> Session::deadline() const {
 
 void Session::tick(Instant now) {
     if (ended_) return;
-    if (silence_.is_over(now, !may_speak(), 0)) {
-        silence_is_over_ = true;
+    if (restraint_.is_over(now, !may_speak(), 0)) {
+        may_begin_ = true;
         owner_.wake();
     }
     bool stalled = receiver_.is_stalled();
     if (receive_patience_.is_over(now, stalled, receiver_.fpdu_count()))
         return fail(fault(wire::UntaggedBufferError::no_buffer));
-    if (fpdu_patience_.is_over(now, receiver_.is_amid_fpdu() && !stalled, receiver_.fpdu_count()))
+    bool peer_is_slow = receiver_.is_amid_fpdu() && !stalled && !is_waiting_for_buffer;
+    if (fpdu_patience_.is_over(now, peer_is_slow, receiver_.fpdu_count()))
         return fail(fault(wire::MpaError::connection_lost));
 }
 

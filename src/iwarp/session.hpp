@@ -67,6 +67,8 @@ private:
     std::optional<Message> next_answer();
     std::optional<Message> next_work();
     void note(Result<void> outcome);
+    void end();
+    void tell_owner(const wire::TerminateControl& why, FaultOf whose);
     void compose_terminate(const wire::TerminateControl& control);
 
     SessionOwner& owner_;
@@ -80,15 +82,17 @@ private:
     Ring<Origin> under_way_;  ///< whose messages the sender has begun
     bool answer_is_next_ = true;
     bool ready_message_due_;
-    bool silence_is_over_ = false;  ///< a responder has waited long enough for the initiator
-    bool ended_ = false;
+    bool may_begin_;       ///< even if the peer has not spoken
+    bool ended_ = false;   ///< nothing more is received, and no message begins
+    bool failed_ = false;  ///< and the owner was told so
 
     Patience fpdu_patience_{limits::fpdu_patience};
     Patience receive_patience_;
-    Patience silence_{limits::silent_initiator_grace};
+    Patience restraint_;  ///< before the first word
 
     bool asking_ = false;               ///< the sender is at work: it cannot be wound up now
     std::optional<Error> fault_found_;  ///< meanwhile
+    std::optional<ReadResponder::Asked> refused_read_;  ///< what that fault is about, if a read
     std::array<std::byte, wire_size<wire::ReadRequest>()> ready_body_{};
     std::array<std::byte, wire::terminate_limit> terminate_body_{};
     Buffer body_piece_;  ///< of one of these: the first goes out before the other is needed
