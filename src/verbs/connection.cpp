@@ -5,6 +5,7 @@
 
 #include "base/check.hpp"
 #include "iwarp/fault.hpp"
+#include "verbs/limits.hpp"
 
 namespace weft::verbs {
 namespace {
@@ -87,6 +88,7 @@ Result<void> ConnectionObject::reject(std::unique_ptr<ConnectionObject>& connect
     if (auto rejected = one.startup_->reject(private_data, one.core_->world.now()); !rejected)
         return rejected;
     one.rejecting_ = true;
+    one.hang_up_at_ = one.core_->world.now() + limits::rejection_grace;
     one.stream_->wake();
     one.core_->departing.push_back(std::move(connection));
     return {};
@@ -125,7 +127,7 @@ bool ConnectionObject::finished() const {
         auto* session = queue_pair_ ? queue_pair_->session() : nullptr;
         return !session || session->finished();
     }
-    return stage_ == Stage::over || failure_ || rejecting_;
+    return stage_ == Stage::over || failure_ || (rejecting_ && !hang_up_at_);
 }
 
 std::optional<Instant> ConnectionObject::deadline() const {
@@ -133,12 +135,17 @@ std::optional<Instant> ConnectionObject::deadline() const {
         auto* session = queue_pair_ ? queue_pair_->session() : nullptr;
         return session ? session->deadline() : std::nullopt;
     }
+    if (hang_up_at_) return hang_up_at_;
     return startup_ && !failure_ ? startup_->deadline() : std::nullopt;
 }
 
 void ConnectionObject::tick(Instant now) {
     if (stage_ == Stage::running) {
         if (session()) session()->tick(now);
+        return;
+    }
+    if (hang_up_at_) {
+        if (now >= *hang_up_at_) hang_up_at_.reset();
         return;
     }
     if (!startup_ || failure_) return;

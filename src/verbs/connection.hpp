@@ -100,6 +100,7 @@ private:
     std::optional<iwarp::Startup> startup_;  ///< until full operation
     std::optional<Error> failure_;           ///< why the start-up failed: close, and say so
     bool rejecting_ = false;
+    std::optional<Instant> hang_up_at_;  ///< after our rejection; until then the peer may read it
     QueuePairObject* queue_pair_ = nullptr;
     RequestSink* sink_ = nullptr;
     ConnectionEvents* events_ = nullptr;

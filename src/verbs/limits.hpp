@@ -2,10 +2,12 @@
 // Every bound of the software RNIC in one place: what a device reports as its limits.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
 #include "iwarp/message.hpp"
+#include "weft/instant.hpp"
 
 namespace weft::verbs::limits {
 
@@ -25,5 +27,8 @@ inline constexpr std::size_t messages_under_way = 16;
 inline constexpr std::size_t events_waiting = 4096;  ///< asynchronous ones, not told yet
 /// Connections of a listener whose request nobody has answered yet.
 inline constexpr std::size_t requests_waiting = 1024;
+/// Between a rejection and our end of the stream. Where both come at once, Linux sees the end only,
+/// and its application never learns why.
+inline constexpr Duration rejection_grace = std::chrono::milliseconds(20);
 
 }  // namespace weft::verbs::limits
