@@ -4,6 +4,8 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 
+#include <atomic>
+
 #include "kernel_connection.hpp"
 
 namespace {

@@ -137,6 +137,15 @@ inline Pattern parse_pattern(const std::string& words) {
     return pattern;
 }
 
+/// Yes, to a "fill 0 ..." in no bytes at all: asked for an RDMA Read of nothing, siw may respond
+/// with what it sent last instead.
+inline std::string yes_to(const std::string& words) {
+    return words.starts_with("fill 0 ") ? "" : "ok";
+}
+inline bool is_yes(const std::string& words) {
+    return words.empty() || words == "ok";
+}
+
 /// One fact of interest to the test, and at once: it may be killed the next moment.
 inline void report(const std::string& line) {
     std::printf("%s\n", line.c_str());

@@ -2,8 +2,11 @@
 // Our end of peer_script.hpp: the public C++ API of the software RNIC, in one thread, however many
 // connections there are. What kernel_peer says in a row is here what each answer leads to.
 #include <array>
+#include <chrono>
 #include <functional>
 #include <memory>
+#include <span>
+#include <utility>
 
 #include "base/error_text.hpp"
 #include "peer_script.hpp"
@@ -190,8 +193,8 @@ private:
         if (words.starts_with("offer")) {
             if (!parse_offer(words, there_)) fail("bad: " + words);
             ready_();
-        } else if (words == "ok" || words == "bad") {
-            if (when_answered_) std::exchange(when_answered_, nullptr)(words == "ok");
+        } else if (peer::is_yes(words) || words == "bad") {
+            if (when_answered_) std::exchange(when_answered_, nullptr)(words != "bad");
         } else {
             help(words, done);
         }
@@ -200,7 +203,7 @@ private:
     void help(const std::string& words, const verbs::Completion& done) {
         auto answer = [this, words](bool good) {
             if (!good) fail("bad: " + words);
-            say(good ? "ok" : "bad");
+            say(good ? peer::yes_to(words) : "bad");
         };
         auto [size, seed] = peer::parse_pattern(words);
         if (words.starts_with("fill")) {
@@ -291,7 +294,7 @@ private:
                      [=, this](bool) { then(peer::holds(window_.data(), size, seed)); });
             });
         } else if (step.is_fault()) {
-            commit(step.detail);
+            commit(step.detail, then);
         } else if (step.invalidates()) {
             move(Operation::write, 8, there_.victims[step.victim()],
                  [=, this](bool) { announce_payload(step, then); });
@@ -312,14 +315,18 @@ private:
     }
 
     /// What must not work.
-    void commit(const std::string& name) {
+    void commit(const std::string& name, const Then& then) {
         reports_all_ = true;
         if (name == "long-send") {
             auto place = memory_->local(0, 2 * peer::words_max);
             return post({.id = work_id, .local = {&place, 1}});
         }
-        move(name.starts_with("read") ? Operation::read : Operation::write, 8,
-             peer::faulty_target(name, there_), nullptr);
+        // Who reads knows at once whether it worked. Who writes does not, until the end comes.
+        auto target = peer::faulty_target(name, there_);
+        if (name.starts_with("read"))
+            move(Operation::read, 8, target, then);
+        else
+            move(Operation::write, 8, target, nullptr);
     }
 
     const peer::Options& options_;
@@ -369,14 +376,14 @@ int serve(LinuxWorld& world, verbs::Device& device, const peer::Options& options
     std::vector<std::unique_ptr<Peer>> peers;
     std::uint32_t ended = 0;
     bool good = true;
+    auto rejected = world.make_timer([&] { ++ended; });  // some time later: we are the device too
     auto requested = [&](std::unique_ptr<verbs::ConnectionRequest> request) {
         auto said = as_text(request->private_data());
         report("private " + said);
         if (peer::asks_for_rejection(said)) {
             auto why = peer::rejection_of(said);
             good = good && request->reject(as_bytes(why)).has_value();
-            ++ended;
-            return;
+            return rejected->set(world.now() + std::chrono::milliseconds(200));
         }
         peers.push_back(std::make_unique<Peer>(
             device, options, [] {},
