@@ -3,6 +3,7 @@
 
 #include "base/check.hpp"
 #include "iwarp/fault.hpp"
+#include "verbs/limits.hpp"
 
 namespace weft::verbs {
 namespace {
@@ -87,6 +88,7 @@ Result<void> ConnectionObject::reject(std::unique_ptr<ConnectionObject>& connect
     if (auto rejected = one.startup_->reject(private_data, one.core_->world.now()); !rejected)
         return rejected;
     one.rejecting_ = true;
+    one.hang_up_at_ = one.core_->world.now() + limits::rejection_grace;
     one.stream_->wake();
     auto core = one.core_;
     core->let_depart(std::move(connection));
@@ -126,7 +128,7 @@ bool ConnectionObject::finished() const {
         auto* session = queue_pair_ ? queue_pair_->session() : nullptr;
         return !session || session->finished();
     }
-    return stage_ == Stage::over || failure_ || rejecting_;
+    return stage_ == Stage::over || failure_ || (rejecting_ && !hang_up_at_);
 }
 
 std::optional<Instant> ConnectionObject::deadline() const {
@@ -135,12 +137,17 @@ std::optional<Instant> ConnectionObject::deadline() const {
         if (!session) return std::nullopt;
         return session->finished() ? close_by_.value_or(Instant{}) : session->deadline();
     }
+    if (hang_up_at_) return hang_up_at_;
     return startup_ && !failure_ ? startup_->deadline() : std::nullopt;
 }
 
 void ConnectionObject::tick(Instant now) {
     if (stage_ == Stage::running) {
         if (session()) session()->finished() ? hurry_close(now) : session()->tick(now);
+        return;
+    }
+    if (hang_up_at_) {
+        if (now >= *hang_up_at_) hang_up_at_.reset();
         return;
     }
     if (!startup_ || failure_) return;
@@ -194,6 +201,8 @@ void ConnectionObject::begin_session() {
         terms, {.placement = options_.place_before_check ? iwarp::Placement::eager
                                                          : iwarp::Placement::verified,
                 .segment_size = stream_->segment_size()});
+    // The peer's first bytes may be here already, and were not wanted until now.
+    stream_->wake();
     // A responder whose peer will show that it is ready waits for that.
     bool waits = role_ == iwarp::Role::responder && terms.ready != iwarp::ReadyMessage::none;
     if (!waits) tell(News::established);

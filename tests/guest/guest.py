@@ -175,7 +175,7 @@ class Guest:
         with open(self.qemu_log, "wb") as log:
             self.process = host.start(
                 "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-no-reboot",
-                "-display", "none", "-machine", "q35", *accelerator, "-smp", "1", "-m", "768",
+                "-display", "none", "-machine", "q35", *accelerator, "-smp", "1", "-m", "1792",
                 "-kernel", image_folder() / "vmlinux", "-initrd", image_folder() / "initramfs",
                 "-append", words, "-serial", f"file:{self.console_log}",
                 "-netdev", f"tap,id=net,ifname={host.TAP},script=no,downscript=no", "-device", NIC,
