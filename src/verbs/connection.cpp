@@ -179,10 +179,12 @@ void ConnectionObject::begin_session() {
     stage_ = Stage::running;
     startup_.reset();
     if (!queue_pair_) return;  // destroyed while its connection was being made: finished() says so
-    queue_pair_->begin_session(
+    auto& session = queue_pair_->begin_session(
         terms, {.placement = options_.place_before_check ? iwarp::Placement::eager
                                                          : iwarp::Placement::verified,
                 .segment_size = stream_->segment_size()});
+    // One that was failed while its connection was being made takes no part in it.
+    if (queue_pair_->state() != QueuePairState::running) return session.close();
     // A responder whose peer will show that it is ready waits for that.
     bool waits = role_ == iwarp::Role::responder && terms.ready != iwarp::ReadyMessage::none;
     if (!waits) tell(News::established);
