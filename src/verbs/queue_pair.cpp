@@ -109,6 +109,8 @@ iwarp::Session& QueuePairObject::begin_session(const iwarp::Terms& terms,
 void QueuePairObject::unlink() {
     link_ = nullptr;
     session_.reset();
+    // Where the connection is dropped nobody else says that the stream is gone.
+    note(LifeEvent::stream_ended);
 }
 
 std::optional<iwarp::Message> QueuePairObject::next_work() {
