@@ -181,7 +181,11 @@ void QueuePairObject::step(LifeEvent event, Status first_send) {
     state_ = next->to;
     if (includes(next->then, Duty::raise_event))
         core_->raise({.kind = event_kind_, .queue_pair = number_});
-    if (includes(next->then, Duty::flush_work)) flush(first_send);
+    if (!includes(next->then, Duty::flush_work)) return;
+    flush(first_send);
+    // Once, and not whenever something is still posted.
+    if (shared_)
+        core_->raise({.kind = AsyncEvent::Kind::last_receive_reached, .queue_pair = number_});
 }
 
 void QueuePairObject::flush(Status first_send) {
@@ -190,7 +194,6 @@ void QueuePairObject::flush(Status first_send) {
     if (taken_) end_receive({.status = Status::flushed});
     if (shared_) {
         shared_->forget(*this);
-        core_->raise({.kind = AsyncEvent::Kind::last_receive_reached, .queue_pair = number_});
         return;
     }
     while ((taken_ = receives_.take())) end_receive({.status = Status::flushed});
