@@ -84,7 +84,8 @@ bool looks_like_plain_siw(const StartupFrame& request) {
 
 Peer who_asks(const StartupFrame& request, const Wishes& wishes) {
     auto flags = request.terms.unassigned_flags;
-    if (flags & asks_as_weft) return Peer::weft;
+    // If we hide, it will take us for a stranger, from whom it wants nothing of RFC 7306.
+    if (flags & asks_as_weft) return wishes.show_ourselves ? Peer::weft : Peer::unknown;
     if (flags & takes_any_size) return Peer::siw;
     return wishes.trust_plain_siw && looks_like_plain_siw(request) ? Peer::siw : Peer::unknown;
 }

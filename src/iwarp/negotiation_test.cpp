@@ -122,7 +122,7 @@ const AnswerRow answers[] = {
      "5e 02 8010 8010",
      "checksum, reads 16/16, ready by write, weft"},
     {"Weft to a Weft that hides", with({}, [](auto& w) { w.show_ourselves = false; }),
-     "5c 02 c010 c010", "50 02 8010 8010", "checksum, reads 16/16, ready by write, weft"},
+     "5c 02 c010 c010", "50 02 8010 8010", "checksum, reads 16/16, ready by write"},
     {"a siw that tries large FPDUs", plain, "18 02 0001 0001", "10 02 0010 0001",
      "reads 16/1, siw"},
     {"the same, told that we take them", with(plain, [](auto& w) { w.show_ourselves = true; }),
@@ -340,7 +340,7 @@ void expect_one_mind(const Wishes& ours, const Wishes& theirs) {
     EXPECT_EQ(initiator.ready, responder.ready);
     EXPECT_EQ(initiator.ready != ReadyMessage::none, ours.peer_to_peer && ours.revision == 2);
     EXPECT_EQ(initiator.peer == Peer::weft, ours.show_ourselves && theirs.show_ourselves);
-    EXPECT_EQ(responder.peer == Peer::weft, ours.show_ourselves);
+    EXPECT_EQ(responder.peer == Peer::weft, initiator.peer == Peer::weft);
     if (ours.revision < 2) return;
     EXPECT_LE(initiator.outbound_reads, responder.inbound_reads);
     EXPECT_LE(responder.outbound_reads, initiator.inbound_reads);

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "iwarp/limits.hpp"
 #include "iwarp/memory_faults.hpp"
 
 namespace weft::iwarp {
@@ -21,7 +22,7 @@ std::uint64_t apply_atomic(const wire::AtomicRequest& request, std::uint64_t ori
 }
 
 ReadResponder::ReadResponder(MemoryTable& memory, Asker asker, std::size_t depth)
-    : memory_(memory), asker_(asker), entries_(depth == 0 ? 1 : depth), depth_(depth) {}
+    : memory_(memory), asker_(asker), entries_(depth + limits::messages_under_way), depth_(depth) {}
 
 Result<Message::Source> ReadResponder::source_of(const wire::ReadRequest& request) const {
     if (request.size == 0) return Message::Source{};  // not to be looked at

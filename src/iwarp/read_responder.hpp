@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Answers the peer's RDMA Reads and atomics, in the order they came (RFC 5040, RFC 7306).
 //
-// An entry lives from the request to the last octet of its answer. There are as many as were agreed
-// on with the peer, who may not ask for more.
+// An entry lives from the request to the last octet of its answer. As many may wait as were agreed
+// on with the peer, who may not ask for more. One whose answer has begun to go out does not count:
+// the peer may have all of it, and ask for the next, before our own TCP is done with it.
 #pragma once
 
 #include <array>
@@ -19,7 +20,7 @@ class ReadResponder {
 public:
     ReadResponder(MemoryTable& memory, Asker asker, std::size_t depth);
 
-    bool full() const { return entries_.size() >= depth_; }
+    bool full() const { return entries_.size() - begun_ >= depth_; }
     bool idle() const { return entries_.empty(); }
 
     /// A read the peer asks for, and the number of the message that does.

@@ -387,8 +387,7 @@ void Link::fail(Side side, Error error) {
     if (end.stage == Stage::left || end.failure) return;
     if (end.stage == Stage::absent) return mark_left(side);
     end.failure = error;
-    end.inbox.clear();
-    end.inbox_taken = 0;
+    lose_unread(side);
     plan_visit(side, clockwork_.now());
 }
 
@@ -408,8 +407,7 @@ void Link::mark_left(Side side) {
     end.tick.cancel();
     end.acknowledgement.cancel();
     end.lent.clear();
-    end.inbox.clear();
-    end.inbox_taken = 0;
+    lose_unread(side);
     if (has_left(other(side))) owner_.is_over(id_);
 }
 
@@ -425,6 +423,17 @@ void Link::half_open(Side gone) {
     clockwork_.note("fault: half open", subject(gone));
     at(other(gone)).outgoing.set_receiver_dark(true);
     fail(gone, Error{.code = Code::disconnected});
+}
+
+/// Nobody will read this. It must not fill the window, or a sender that waits for room would wait
+/// for ever, and never learn that nobody is there.
+void Link::lose_unread(Side side) {
+    End& end = at(side);
+    if (end.unread().empty()) return;
+    at(other(side)).outgoing.taken(end.unread().size());
+    plan_visit(other(side), clockwork_.now());
+    end.inbox.clear();
+    end.inbox_taken = 0;
 }
 
 void Link::heal() {

@@ -122,6 +122,7 @@ private:
     void arrived(Side side, Piece piece);
     void bytes_arrived(Side side, ConstBuffer bytes);
     void gave_up(Side side);
+    void lose_unread(Side side);
     void fail(Side side, Error error);
     Error reason_for_reset(Side side) const;
     void tell_closed(Side side, std::optional<Error> why);

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random work for an endpoint: what is asked of the queue pair, and what the ledger must know of it
+// to say whether it came out right.
+//
+// Work that is meant to succeed never races with other work, as no application's should: what a
+// request is about is leased. Only along one queue pair, where RDMA promises an order, does work
+// build on work that has not ended: a write, and a read of the same bytes; a read, and behind a
+// fence a send of what it brought.
+#pragma once
+
+#include <functional>
+#include <list>
+
+#include "sim/rdma_station.hpp"
+
+namespace weft::sim {
+
+class Endpoint;
+
+/// A place in the peer's memory that work under way is about.
+struct Target {
+    Place place;
+    std::shared_ptr<Lease> lease;
+    unsigned changes = 0;  ///< that have not been carried out yet
+    unsigned reads = 0;    ///< whose bytes have not come yet
+};
+
+struct Work {
+    std::uint64_t id = 0;  ///< counts up with every post
+    verbs::Operation operation{};
+    bool signalled = true;
+    bool solicited = false;
+    bool fails_here = false;   ///< a tag of our own is wrong
+    bool fails_there = false;  ///< the peer will refuse it
+    bool carried_out = false;  ///< its change of the peer's memory is known to be there
+    bool ended = false;
+    Bytes payload;  ///< what is sent or written; what a read or atomic shall bring
+    std::uint32_t immediate = 0;
+    SteeringTag invalidate{};
+    verbs::LocalMemory sink{};  ///< of a read
+    std::shared_ptr<Lease> local;
+    std::shared_ptr<Target> remote;
+    std::vector<std::shared_ptr<GrantUse>> uses;
+    std::shared_ptr<Grant> opens, closes;
+    std::function<SteeringTag()> tag_of_opened;
+
+    bool takes_receive() const;
+    bool changes_memory() const;
+    bool awaits_answer() const;
+};
+
+/// Work not posted yet.
+struct Draft {
+    std::shared_ptr<Work> work = std::make_shared<Work>();
+    verbs::SendRequest request;
+    std::vector<verbs::LocalMemory> local;
+    verbs::WindowBinding binding;
+    verbs::FastRegistration registration;
+    Bytes changed;  ///< what the target will hold, if it changes
+};
+
+/// An endpoint's windows, and tags for fast registration.
+class WorkTags {
+public:
+    explicit WorkTags(Station& station);
+    /// All new: nobody knows what has become of the old ones.
+    void renew();
+    void drop();
+    /// What the peer may use.
+    std::vector<std::shared_ptr<Grant>> grants() const;
+
+    struct Window {
+        std::unique_ptr<verbs::MemoryWindow> window;
+        verbs::WindowKind kind{};
+        std::shared_ptr<Grant> grant;
+    };
+    struct FastTag {
+        std::unique_ptr<verbs::MemoryRegion> region;
+        Stretches memory;
+        std::shared_ptr<Grant> grant;
+    };
+    std::list<Window> windows;
+    std::list<FastTag> fast_tags;
+
+private:
+    Station& station_;
+};
+
+/// Posts something at random; nothing if chance would have what cannot be now.
+void post_random_work(Endpoint& endpoint);
+/// Posts a Send whose completion tells that all before it has ended; false if there is no room.
+bool post_last_word(Endpoint& endpoint);
+/// Posts something that one side or the other must refuse.
+void post_bad_work(Endpoint& endpoint);
+
+}  // namespace weft::sim
