@@ -101,16 +101,13 @@ private:
     iwarp::Role role_ = iwarp::Role::initiator;
     bool has_request_ = false;
     bool rejecting_ = false;
-<<<<<<< HEAD
     bool established_told_ = false;
     ConnectOptions options_;                   ///< its private data is in ours
     std::vector<std::byte> private_data_;      ///< until the start-up has it
     std::unique_ptr<iwarp::Startup> startup_;  ///< until full operation
     std::optional<Error> failure_;             ///< why the start-up failed: close, and say so
     std::optional<Instant> close_by_;          ///< the session has ended, and its last words wait
-=======
     std::optional<Instant> hang_up_at_;  ///< after our rejection; until then the peer may read it
->>>>>>> gtest2
     QueuePairObject* queue_pair_ = nullptr;
     RequestSink* sink_ = nullptr;
     ConnectionEvents* events_ = nullptr;

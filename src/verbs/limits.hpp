@@ -27,15 +27,12 @@ inline constexpr std::size_t messages_under_way = 16;
 inline constexpr std::size_t events_waiting = 4096;  ///< asynchronous ones, not told yet
 /// Connections of a listener whose request nobody has answered yet.
 inline constexpr std::size_t requests_waiting = 1024;
-<<<<<<< HEAD
 /// Connections of a device that have been rejected and whose rejection is not sent yet.
 inline constexpr std::size_t rejections_waiting = 1024;
 /// How long the last words of a connection may take to go.
 inline constexpr Duration closing_patience = std::chrono::seconds(10);
-=======
 /// Between a rejection and our end of the stream. Where both come at once, Linux sees the end only,
 /// and its application never learns why.
 inline constexpr Duration rejection_grace = std::chrono::milliseconds(20);
->>>>>>> gtest2
 
 }  // namespace weft::verbs::limits
