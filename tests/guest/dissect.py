@@ -9,7 +9,7 @@ TERMINATE = re.compile(r"4147 00000000 00000002 00000001 00000000 (.)(.)(..)".re
 
 
 def tshark(capture, *words):
-    command = ["tshark", "-r", str(capture), "-n"]
+    command = ["tshark", "-r", str(capture), "-n", "-o", "tcp.reassemble_out_of_order:TRUE"]
     for name in GUESSERS:
         command += ["--disable-protocol", name]
     done = subprocess.run([*command, *words], text=True, stdout=subprocess.PIPE,

