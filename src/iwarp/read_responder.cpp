@@ -3,7 +3,6 @@
 
 #include <cstring>
 
-#include "iwarp/limits.hpp"
 #include "iwarp/memory_faults.hpp"
 
 namespace weft::iwarp {
@@ -22,7 +21,7 @@ std::uint64_t apply_atomic(const wire::AtomicRequest& request, std::uint64_t ori
 }
 
 ReadResponder::ReadResponder(MemoryTable& memory, Asker asker, std::size_t depth)
-    : memory_(memory), asker_(asker), entries_(depth + limits::messages_under_way), depth_(depth) {}
+    : memory_(memory), asker_(asker), entries_(depth == 0 ? 1 : 2 * depth), depth_(depth) {}
 
 Result<Message::Source> ReadResponder::source_of(const wire::ReadRequest& request) const {
     if (request.size == 0) return Message::Source{};  // not to be looked at
@@ -65,7 +64,8 @@ Result<void> ReadResponder::add_atomic(const wire::AtomicRequest& request) {
 }
 
 Result<std::optional<Message>> ReadResponder::next_message() {
-    if (begun_ == entries_.size()) return std::optional<Message>{};
+    // As many may be with the sender as may wait: then there is room for both.
+    if (begun_ == entries_.size() || begun_ == depth_) return std::optional<Message>{};
     auto& entry = entries_[begun_];
     Message message;
     if (entry.atomic) {
