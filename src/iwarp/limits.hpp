@@ -24,6 +24,8 @@ inline constexpr std::size_t messages_under_way = 64;
 inline constexpr Duration fpdu_patience = std::chrono::seconds(30);
 /// How long a Send may wait for a receive to be posted: one to two times this.
 inline constexpr Duration receive_patience = std::chrono::seconds(5);
+/// How long the last word may wait for a peer that takes nothing: one to two times this.
+inline constexpr Duration closing_patience = std::chrono::seconds(10);
 /// A responder may not speak before the initiator has. One that asked for no ready message and says
 /// nothing for this long is waiting for us: Linux's is, and takes no harm.
 inline constexpr Duration silent_initiator_grace = std::chrono::milliseconds(100);

@@ -72,6 +72,7 @@ std::size_t Session::pending(std::span<ConstBuffer> pieces) {
 }
 
 void Session::sent(std::size_t count) {
+    if (ended_) sent_since_end_ += count;
     asking_ = true;
     sender_.sent(count);
     asking_ = false;
@@ -147,6 +148,7 @@ void Session::fail(Error why) {
         return;
     }
     ended_ = true;
+    closing_patience_.begin();
     auto control = control_of(why);
     compose_terminate(control);
     sender_.wind_up(Message{.opcode = wire::RdmapOpcode::terminate, .payload = {&body_source_, 1}});
@@ -183,12 +185,13 @@ void Session::compose_terminate(const wire::TerminateControl& control) {
 void Session::close() {
     if (ended_) return;
     ended_ = true;
+    closing_patience_.begin();
     sender_.wind_up(std::nullopt);
     owner_.wake();
 }
 
 std::optional<Instant> Session::deadline() const {
-    if (ended_) return std::nullopt;
+    if (ended_) return closing_patience_.deadline();
     std::optional<Instant> earliest;
     for (auto* patience : {&fpdu_patience_, &receive_patience_, &silence_}) {
         auto when = patience->deadline();
@@ -198,7 +201,10 @@ std::optional<Instant> Session::deadline() const {
 }
 
 void Session::tick(Instant now) {
-    if (ended_) return;
+    if (ended_) {
+        stuck_ |= closing_patience_.is_over(now, !stuck_, sent_since_end_);
+        return;
+    }
     if (silence_.is_over(now, !may_speak(), 0)) {
         silence_is_over_ = true;
         owner_.wake();

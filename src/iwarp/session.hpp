@@ -49,6 +49,10 @@ public:
     /// Ends it without one: what has begun to go out is completed, and no more.
     void close();
 
+    /// It has ended, and the peer does not even take the last of it: the stream is to be dropped.
+    /// Two that end at once may wait for each other so, for neither reads any more.
+    bool is_stuck() const { return stuck_; }
+
     const Terms& terms() const { return terms_; }
     /// For the send queue: who asks for an answer notes it here, if there is room.
     OutstandingReads& reads() { return reads_; }
@@ -86,6 +90,9 @@ private:
     Patience fpdu_patience_{limits::fpdu_patience};
     Patience receive_patience_;
     Patience silence_{limits::silent_initiator_grace};
+    Patience closing_patience_{limits::closing_patience};
+    std::uint64_t sent_since_end_ = 0;
+    bool stuck_ = false;
 
     bool asking_ = false;               ///< the sender is at work: it cannot be wound up now
     std::optional<Error> fault_found_;  ///< meanwhile

@@ -139,6 +139,8 @@ std::optional<Instant> ConnectionObject::deadline() const {
 void ConnectionObject::tick(Instant now) {
     if (stage_ == Stage::running) {
         if (session()) session()->tick(now);
+        // Nobody takes our last word: the stream goes without it.
+        if (session() && session()->is_stuck()) closed(Error{.code = Code::timed_out});
         return;
     }
     if (!startup_ || failure_) return;
