@@ -53,7 +53,8 @@ Buffer FpduReceiver::want() {
     if (stage_ == Stage::payload) {
         auto place = sink_.place();
         memory_gone_ = place.empty();  // filled() will say so: these bytes belong nowhere any more
-        if (memory_gone_) place = scratch_;
+        // Behind the header's octets, which a Terminate is to quote.
+        if (memory_gone_) place = Buffer(scratch_).subspan(untagged_start);
         return part_ = place.first(std::min(place.size(), payload_left_));
     }
     if (stage_ == Stage::stalled) return {};
