@@ -107,7 +107,9 @@ Result<void> SendQueue::post(const SendRequest& request, iwarp::Peer peer) {
     if (request.binding) work.binding = std::make_unique<WindowBinding>(*request.binding);
     if (request.registration)
         work.registration = std::make_unique<FastRegistration>(*request.registration);
-    if (request.inlined) {
+    if (flushed_) {
+        // It will not be sent; and bytes that were inlined here before may still be lent.
+    } else if (request.inlined) {
         auto* to = inlined_of(end_);
         for (auto& piece : request.local) {
             if (piece.size == 0) continue;
@@ -321,13 +323,14 @@ void SendQueue::flush(Status first) {
     }
     next_ = end_;
     awaited_.clear();
+    flushed_ = true;
 }
 
 void SendQueue::reset() {
     first_ = next_ = end_;
     under_way_first_ = under_way_end_;
     awaited_.clear();
-    failed_ = false;
+    failed_ = flushed_ = false;
 }
 
 }  // namespace weft::verbs

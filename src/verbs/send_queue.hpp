@@ -105,6 +105,7 @@ private:
     std::uint64_t next_ = 0;       ///< the first whose work has not begun
     std::uint64_t end_ = 0;
     bool failed_ = false;
+    bool flushed_ = false;  ///< nothing is sent any more
 };
 
 }  // namespace weft::verbs
