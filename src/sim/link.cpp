@@ -197,7 +197,13 @@ bool Link::send(Side side) {
     ConstBuffer bytes = gathered_;
     bytes = bytes.first(draw_cut(std::min(bytes.size(), end.outgoing.room())));
     clockwork_.note("sent", subject(side), bytes);
-    end.outgoing.send({bytes.begin(), bytes.end()});
+    std::vector<std::byte> travelling(bytes.begin(), bytes.end());
+    if (std::exchange(end.corrupts_next, false)) {
+        clockwork_.note("fault: corrupted", subject(side));
+        travelling[clockwork_.random.below(travelling.size())] ^= std::byte{1}
+                                                                  << clockwork_.random.below(8);
+    }
+    end.outgoing.send(std::move(travelling));
     // A kernel's socket copies at once; a TCP of our own keeps what it was lent until the peer has
     // it. Engines must bear both.
     if (clockwork_.random.chance(options_.kept_lent_percent))

@@ -67,6 +67,8 @@ public:
     void partition(Side from) { at(from).outgoing.set_partitioned(true); }
     void heal();
     void clog(Duration extra_delay);
+    /// One bit of what this end sends next arrives as another: TCP's checksum misses some.
+    void corrupt(Side from) { at(from).corrupts_next = true; }
     /// The machine of this end lost its power: the end is never heard of again.
     void darken(Side side);
     /// It has power again, and answers questions about connections it knows nothing of.
@@ -94,6 +96,7 @@ private:
         std::vector<ConstBuffer> lent;
         std::vector<std::byte> lent_bytes;  ///< what must be there until the engine hears sent()
         Appointment acknowledgement;
+        bool corrupts_next = false;  ///< of what is sent, one bit
         bool peer_said_goodbye = false;
         std::optional<Error> failure;  ///< the engine is to be told
         Appointment visit;

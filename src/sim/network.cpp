@@ -124,6 +124,12 @@ std::vector<LinkId> Network::links() const {
     return ids;
 }
 
+std::optional<LinkId> Network::find(const Address& connector) const {
+    for (const auto& [id, link] : links_)
+        if (link->address_of(Side::connector) == connector) return id;
+    return std::nullopt;
+}
+
 Link* Network::find(LinkId link) {
     auto found = links_.find(link);
     return found == links_.end() ? nullptr : found->second.get();
@@ -147,6 +153,10 @@ void Network::heal(LinkId id) {
 
 void Network::clog(LinkId id, Duration extra_delay) {
     if (Link* link = find(id)) link->clog(extra_delay);
+}
+
+void Network::corrupt(LinkId id, Side from) {
+    if (Link* link = find(id)) link->corrupt(from);
 }
 
 void Network::power_cut(const std::string& machine) {

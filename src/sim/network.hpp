@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -43,6 +44,9 @@ public:
     /// The connections with at least one end there, oldest first.
     std::vector<LinkId> links() const;
 
+    /// The one whose connecting end has this address.
+    std::optional<LinkId> find(const Address& connector) const;
+
     // What can go wrong. A link that is already over is left alone.
 
     /// Both ends hear `disconnected`; what was on its way is lost.
@@ -56,6 +60,8 @@ public:
     void heal(LinkId link);
     /// Everything sent from now on takes longer, until it is clogged by zero.
     void clog(LinkId link, Duration extra_delay);
+    /// One bit of what `from` sends next arrives as another, and nobody is told.
+    void corrupt(LinkId link, Side from);
 
     /// The machine's listeners and connections are gone without a word, and nobody answers there.
     void power_cut(const std::string& machine);

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <chrono>
 #include <memory>
 
@@ -96,6 +97,48 @@ TEST_F(NetworkTest, TimesOutWhoSendsIntoAHalfOpenLink) {
     EXPECT_EQ(client.why->code, Code::timed_out);
     EXPECT_TRUE(world.run_until_quiet(plenty));
     EXPECT_TRUE(network.links().empty());
+}
+
+TEST_F(NetworkTest, TimesOutWhoHasFilledTheWindowOfAHalfOpenLink) {
+    server.room = 0;
+    client_says(std::string(LinkOptions{}.window_bytes + 1, 'x'));
+    ASSERT_TRUE(world.run_until_quiet(plenty));
+    EXPECT_EQ(client.sent_count, LinkOptions{}.window_bytes);
+    network.half_open(link, Side::acceptor);
+    ASSERT_TRUE(world.run_until_quiet(plenty));
+    EXPECT_EQ(client.closed_count, 1);
+    EXPECT_EQ(client.why->code, Code::timed_out);
+}
+
+TEST_F(NetworkTest, TellsWhoHasFilledTheWindowThatThePeerHasLeft) {
+    server.room = 0;
+    client.finish = true;  // so that it does not go as soon as it hears goodbye
+    client_says(std::string(LinkOptions{}.window_bytes + 1, 'x'));
+    ASSERT_TRUE(world.run_until_quiet(plenty));
+    server.finish = true;
+    server_stream->wake();
+    ASSERT_TRUE(world.run_until_quiet(plenty));
+    EXPECT_EQ(server.closed_count, 1);
+    EXPECT_EQ(client.closed_count, 1);
+    EXPECT_TRUE(network.links().empty());
+}
+
+TEST_F(NetworkTest, CorruptsOneBitOfWhatIsSentNext) {
+    EXPECT_EQ(network.find(client_stream->local()), link);
+    EXPECT_EQ(network.find(Address::tcp("oak", 1)), std::nullopt);
+    network.corrupt(link, Side::connector);
+    server_says("untouched");
+    client_says("touched");
+    ASSERT_TRUE(world.run_until_quiet(plenty));
+    client_says(" once");
+    ASSERT_TRUE(world.run_until_quiet(plenty));
+    EXPECT_EQ(text_of(client.received), "untouched");
+    auto expected = bytes_of("touched once");
+    ASSERT_EQ(server.received.size(), expected.size());
+    int bits = 0;
+    for (std::size_t i = 0; i < expected.size(); ++i)
+        bits += std::popcount(std::to_integer<unsigned>(server.received[i] ^ expected[i]));
+    EXPECT_EQ(bits, 1);
 }
 
 TEST_F(NetworkTest, LetsADeadlineEndAHalfOpenLink) {

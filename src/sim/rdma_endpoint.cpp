@@ -249,6 +249,7 @@ std::optional<PostedReceive> Endpoint::find_posted(std::uint64_t id) {
     auto receive = *found;
     if (!station.shared_receives && found != posted.begin()) {
         if (!habits.overflows) complain("a receive completed before an earlier one");
+        for (auto lost = posted.begin(); lost != found; ++lost) lost->lease->settle_for_anything();
         posted.erase(posted.begin(), found);
         found = posted.begin();
     }

@@ -77,6 +77,8 @@ RdmaHabits::RdmaHabits(Random& random) {
 
     if (random.chance(60)) {
         if (random.chance(50)) link_faults = 3;
+        if (random.chance(30)) corruption = 3;
+        if (random.chance(20)) long_waits = 1;
         if (random.chance(50)) bad_work = 4;
         if (random.chance(50)) ends = 2;
         if (random.chance(30)) revocations = 3;

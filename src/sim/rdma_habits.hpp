@@ -32,14 +32,13 @@ struct RdmaHabits {
 
     // What goes wrong, in percent of the steps.
     double link_faults = 0;
+    double corruption = 0;
+    double long_waits = 0;
     double bad_work = 0;
     double ends = 0;         ///< an application disconnects, destroys or fails something
     double revocations = 0;  ///< an application takes back memory that is in use
     bool overflows = false;  ///< completion queues are too small
     bool short_receives = false;
-    bool is_calm() const {
-        return link_faults + bad_work + ends + revocations == 0 && !overflows && !short_receives;
-    }
 };
 
 }  // namespace weft::sim

@@ -52,6 +52,15 @@ void Lease::settle_for_any(const char* why) {
     if (ended_) return;
     std::size_t i = 0;
     for (auto& stretch : stretches_) {
+        // Nearly always it is the last version, and much of it.
+        auto begin = versions_.back().begin() + static_cast<std::ptrdiff_t>(i);
+        auto place = memory_.memory_.subspan(stretch.at, stretch.size);
+        if (std::equal(place.begin(), place.end(), begin)) {
+            std::copy(place.begin(), place.end(),
+                      memory_.expected_.begin() + static_cast<std::ptrdiff_t>(stretch.at));
+            i += stretch.size;
+            continue;
+        }
         for (std::size_t at = stretch.at; at < stretch.at + stretch.size; ++at, ++i) {
             auto found = memory_.memory_[at];
             bool known = std::any_of(versions_.begin(), versions_.end(),
@@ -124,14 +133,20 @@ void MemoryModel::end_leases(const Stretches& stretches, const char* why) {
 }
 
 void MemoryModel::check(const char* when) {
-    if (std::equal(memory_.begin(), memory_.end(), expected_.begin())) return;
-    std::vector<bool> leased(memory_.size());
-    for (auto* each : leases_)
-        for (auto& stretch : each->stretches())
-            std::fill_n(leased.begin() + static_cast<std::ptrdiff_t>(stretch.at), stretch.size,
-                        true);
-    for (std::size_t at = 0; at < memory_.size(); ++at)
-        if (!leased[at] && memory_[at] != expected_[at]) return complain(when, at, expected_[at]);
+    constexpr std::size_t block = 4096;
+    for (std::size_t start = 0; start < memory_.size(); start += block) {
+        auto end = std::min(memory_.size(), start + block);
+        if (std::memcmp(&memory_[start], &expected_[start], end - start) == 0) continue;
+        for (auto at = start; at < end; ++at)
+            if (memory_[at] != expected_[at] && !is_leased(at))
+                return complain(when, at, expected_[at]);
+    }
+}
+
+bool MemoryModel::is_leased(std::size_t at) const {
+    return std::any_of(leases_.begin(), leases_.end(), [&](auto* each) {
+        return overlap(each->stretches(), {{at, 1}});
+    });
 }
 
 void MemoryModel::complain(const char* why, std::size_t at, std::byte expected) {

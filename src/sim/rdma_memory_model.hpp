@@ -95,6 +95,7 @@ public:
 
 private:
     friend class Lease;
+    bool is_leased(std::size_t at) const;
     void complain(const char* why, std::size_t at, std::byte expected);
 
     Buffer memory_;

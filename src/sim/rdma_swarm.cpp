@@ -132,6 +132,8 @@ void RdmaSwarm::step() {
         requested(std::move(request));
     }
     if (random.chance(habits_.link_faults)) fault_in_a_link();
+    if (random.chance(habits_.corruption)) corrupt(pair, end);
+    if (random.chance(habits_.long_waits)) wait_long();
     if (random.chance(habits_.ends)) end_something(pair, end);
     if (random.chance(habits_.revocations) && end.station.revoke_region()) excuse_all();
     if (random.chance(habits_.bad_work)) {
@@ -191,6 +193,26 @@ void RdmaSwarm::fault_in_a_link() {
             world_.clockwork().schedule.at(later, "fault ends", subject,
                                            [&network, link] { network.clog(link, Duration(0)); });
     }
+}
+
+/// Where checksums are agreed on, and looked at before anything is placed, no harm is done.
+void RdmaSwarm::corrupt(Pair& pair, Endpoint& end) {
+    bool is_safe = end.is_running() && end.connection && !end.is_over &&
+                   end.connection->facts().checksums &&
+                   !end.station.habits.connecting.place_before_check;
+    if (!is_safe) return;
+    pair.excused = true;
+    bool connects = &end == pair.ends[0].get();
+    auto& facts = end.connection->facts();
+    auto link = world_.network().find(connects ? facts.local : facts.remote);
+    if (link) world_.network().corrupt(*link, connects ? Side::acceptor : Side::connector);
+}
+
+/// Until the engines lose their patience with whoever is silent.
+void RdmaSwarm::wait_long() {
+    excuse_all();
+    world_.run_for(milliseconds(world_.chance().between(1000, 40'000)));
+    finish_what_is_over();
 }
 
 void RdmaSwarm::end_something(Pair& pair, Endpoint& end) {

@@ -40,6 +40,8 @@ private:
     void step();
     void act(Pair& pair, Endpoint& end);
     void fault_in_a_link();
+    void corrupt(Pair& pair, Endpoint& end);
+    void wait_long();
     void end_something(Pair& pair, Endpoint& end);
     void finish_what_is_over();
     void finish_what_can_be();
