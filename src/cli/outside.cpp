@@ -12,6 +12,9 @@ namespace weft::cli {
 
 std::unique_ptr<LinuxWorld> make_world(const LinuxWorldOptions& options) {
     auto world = open_linux_world(options);
+    if (!world && !options.congestion_control.empty())
+        throw Refusal{fmt::format("TCP's congestion control '{}' cannot be had here: {}",
+                                  options.congestion_control, to_text(world.error()))};
     if (!world) throw Refusal{fmt::format("cannot start: {}", to_text(world.error()))};
     return std::move(*world);
 }
