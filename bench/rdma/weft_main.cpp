@@ -82,7 +82,7 @@ public:
                 while (posted_ - ended_ >= options_.depth) progress();
                 post(operation, options_.size);
             }
-            // Reads are answered beside what the other side sends, so they are awaited by themselves.
+            // Reads are answered beside what the other side sends: they are awaited first.
             if (operation == Operation::read) wait_for(ended_, posted_);
             post(Operation::send, 1);
             wait_for(received_, receives_posted_);
