@@ -39,7 +39,8 @@ inline constexpr std::size_t fpdus_lent = 32;
 /// sending needs: some 13 KiB, which matters where ten thousand are idle.
 inline constexpr Duration rest_after = std::chrono::seconds(1);
 /// No further FPDU is made while this much is lent. Less costs long Writes speed, for every system
-/// call then carries less (a quarter of it: a third); more makes a Terminate wait longer.
+/// call then carries less: a quarter of it made 1 MiB Writes a quarter slower. More makes a
+/// Terminate wait longer.
 inline constexpr std::size_t lent_bytes = 1u << 20;
 /// Pieces of memory whose bytes one FPDU carries. Where memory is in smaller pieces FPDUs are
 /// shorter.
