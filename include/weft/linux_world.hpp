@@ -3,13 +3,15 @@
 // threads.
 //
 // It runs on the thread that calls run(), turn() or poll(), and no call of it may be made from
-// another thread meanwhile. Everything it made (streams, listeners, timers, disks) must be gone
-// before it is, except for what only its own deferred tasks hold.
+// another thread meanwhile: programs with several take turns, under a lock of their own. Everything
+// it made (streams, listeners, timers, disks) must be gone before it is, except for what only its
+// own deferred tasks hold.
 #pragma once
 
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "weft/result.hpp"
@@ -22,6 +24,7 @@ enum class FileEngine {
     automatic,  ///< the ring if the kernel allows one, else threads
     ring,       ///< the ring or nothing
     threads,
+    none,  ///< there will be no disks, and nothing is set up for them
 };
 
 struct LinuxWorldOptions {
@@ -53,6 +56,17 @@ public:
     /// lately received are read from at once; timers, disks and other streams are looked at only
     /// every few microseconds of polling. What was sent in between leaves with the same call.
     virtual void poll() = 0;
+    /// Sends what is waiting to go out and looks for nothing new: for a program that will turn or
+    /// poll later, and does not want its words to wait for that.
+    virtual void push() = 0;
+
+    /// For programs that sleep elsewhere: readable when a turn would find something, and the time
+    /// by which one is due even if it is not. A time in the past: now. None: there is no hurry.
+    virtual int descriptor() const = 0;
+    virtual std::optional<Instant> due() const = 0;
+    /// After fork(), in the child: closes what was inherited and touches nothing the parent uses.
+    /// Nothing of this world may be used or destroyed afterwards.
+    virtual void abandon() = 0;
 
     /// Calls `task` from the loop whenever the signal comes; it then has no other effect.
     virtual Result<void> on_signal(int number, std::function<void()> task) = 0;

@@ -16,6 +16,7 @@ namespace weft::verbs {
 struct ConnectOptions {
     ConstBuffer
         private_data{};  ///< for the other application; at most 508 bytes, 252 towards Linux
+    Address from{};      ///< the own end, where it matters; its port may be 0
     std::uint16_t inbound_reads = 16;   ///< of the peer's, that we serve at a time
     std::uint16_t outbound_reads = 16;  ///< of ours, under way at a time
     bool checksums = true;

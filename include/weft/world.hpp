@@ -121,9 +121,13 @@ public:
 
     using Accepted = std::function<void(std::unique_ptr<Stream>)>;
     virtual Result<std::unique_ptr<Listener>> listen(const Address& address, Accepted accepted) = 0;
-    /// The engine hears opened() or closed() later, never from inside this call.
-    virtual Result<std::unique_ptr<Stream>> connect(const Address& address,
-                                                    StreamEngine& engine) = 0;
+    /// The engine hears opened() or closed() later, never from inside this call. `from`: the own
+    /// end, where it matters; its port may be 0.
+    virtual Result<std::unique_ptr<Stream>> connect(const Address& address, StreamEngine& engine,
+                                                    const Address& from) = 0;
+    Result<std::unique_ptr<Stream>> connect(const Address& address, StreamEngine& engine) {
+        return connect(address, engine, {});
+    }
 
     /// The addresses in numbers that a name stands for, in the order connect() tries them. Never
     /// none. May have to wait for a name server: names are for set-up.

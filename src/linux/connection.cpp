@@ -60,7 +60,8 @@ std::unique_ptr<Stream> Connection::accepted(SocketCommons& commons, Descriptor 
 
 std::unique_ptr<Stream> Connection::connecting(SocketCommons& commons,
                                                std::vector<SocketAddress> addresses,
-                                               StreamEngine& engine) {
+                                               StreamEngine& engine,
+                                               std::optional<SocketAddress> from) {
     WEFT_CHECK(!addresses.empty());
     auto connection = std::make_unique<Connection>(commons);
     connection->stage_ = Stage::connecting;
@@ -68,6 +69,7 @@ std::unique_ptr<Stream> Connection::connecting(SocketCommons& commons,
     connection->peer_ = addresses.front().text();
     std::reverse(addresses.begin(), addresses.end());
     connection->addresses_ = std::move(addresses);
+    connection->from_ = from;
     commons.loop.make_ready(*connection);  // the first attempt too is made from the loop
     return std::make_unique<Handle>(commons.loop, std::move(connection));
 }
@@ -107,6 +109,15 @@ std::size_t Connection::segment_size() const {
     return static_cast<std::size_t>(bytes);
 }
 
+Result<void> Connection::bind_own_end() {
+    if (!from_) return {};
+    // The port may be one that is kept for us, bound and not listening.
+    int on = 1;
+    ::setsockopt(socket_.number(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (::bind(socket_.number(), from_->data(), from_->size) < 0) return system_error(errno);
+    return {};
+}
+
 void Connection::try_next_address() {
     while (!addresses_.empty()) {
         SocketAddress address = addresses_.back();
@@ -119,6 +130,11 @@ void Connection::try_next_address() {
         socket_ = std::move(*made);
         peer_ = address.text();
         remote_ = address.address();
+        if (auto bound = bind_own_end(); !bound) {
+            last_failure_ = bound.error();
+            socket_.close();
+            continue;
+        }
         if (::connect(socket_.number(), address.data(), address.size) < 0 && errno != EINPROGRESS) {
             last_failure_ = system_error(errno);
             socket_.close();

@@ -50,7 +50,8 @@ public:
     /// Tries the addresses one after the other. Refusals come as closed(), later.
     static std::unique_ptr<Stream> connecting(SocketCommons& commons,
                                               std::vector<SocketAddress> addresses,
-                                              StreamEngine& engine);
+                                              StreamEngine& engine,
+                                              std::optional<SocketAddress> from);
 
     explicit Connection(SocketCommons& commons);
     ~Connection() override = default;
@@ -75,6 +76,7 @@ private:
     // connection.cpp: how it begins and ends, and its deadline.
     void begin();
     void try_next_address();
+    Result<void> bind_own_end();
     void attempt_ended();
     void follow_deadline();
     void finish();
@@ -110,6 +112,7 @@ private:
     std::string peer_;
     Address local_, remote_;                ///< kept: a socket that was reset no longer knows them
     std::vector<SocketAddress> addresses_;  ///< while connecting: still to be tried, last first
+    std::optional<SocketAddress> from_;     ///< the own end, where it was chosen
     Error last_failure_{.code = Code::io_failed};
 };
 

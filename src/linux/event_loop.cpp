@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "linux/event_loop.hpp"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <ctime>
 #include <limits>
@@ -61,6 +63,24 @@ void EventLoop::poll() {
     leave();
 }
 
+void EventLoop::push() {
+    enter();
+    ready_.serve_all();
+    free_dropped();
+    leave();
+}
+
+std::optional<Instant> EventLoop::due() const {
+    if (unfinished_ || !ready_.empty() || !tasks_.empty()) return Instant{};
+    return timers_.next();
+}
+
+void EventLoop::abandon() {
+    for (int descriptor : watched_) ::close(descriptor);
+    watched_.clear();
+    epoll_.close();
+}
+
 void EventLoop::enter() {
     WEFT_CHECK(!running_);  // a loop inside a loop would free what the outer one is using
     running_ = true;
@@ -78,8 +98,7 @@ void EventLoop::look(Wait wait) {
 }
 
 int EventLoop::wait_ms() const {
-    if (unfinished_ || !ready_.empty() || !tasks_.empty()) return 0;
-    auto next = timers_.next();
+    auto next = due();
     if (!next) return -1;
     // Rounded up: waking before the time would only mean waiting again.
     auto left_ns = (*next - read_clock()).count();
@@ -144,6 +163,7 @@ Result<void> EventLoop::watch(int descriptor, std::uint32_t events, DescriptorHa
     event.data.ptr = &handler;
     if (::epoll_ctl(epoll_.number(), EPOLL_CTL_ADD, descriptor, &event) < 0)
         return system_error(errno);
+    watched_.insert(descriptor);
     return {};
 }
 
@@ -156,6 +176,7 @@ void EventLoop::change(int descriptor, std::uint32_t events, DescriptorHandler& 
 
 void EventLoop::forget(int descriptor, DescriptorHandler& handler) {
     ::epoll_ctl(epoll_.number(), EPOLL_CTL_DEL, descriptor, nullptr);
+    watched_.erase(descriptor);
     for (int i = 0; i < reported_count_; ++i)
         if (reported_[i].data.ptr == &handler) reported_[i].data.ptr = nullptr;
 }

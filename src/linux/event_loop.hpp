@@ -16,6 +16,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "linux/descriptor.hpp"
@@ -77,6 +78,16 @@ public:
     /// A turn for callers who do nothing else but wait, and want no microsecond lost: tries those
     /// that are hot, and looks at everything else only now and then.
     void poll();
+    /// Serves whoever is ready and looks for nothing new.
+    void push();
+
+    /// Readable when a turn would find something.
+    int descriptor() const { return epoll_.number(); }
+    /// When a turn is due even if the descriptor says nothing; in the past: now.
+    std::optional<Instant> due() const;
+    /// In a child after fork(): closes its copies, and tells the epoll it shares with its parent
+    /// nothing.
+    void abandon();
 
     /// During a turn it stands still.
     Instant now() const {
@@ -115,6 +126,7 @@ private:
     void free_dropped();
 
     Descriptor epoll_;
+    std::set<int> watched_;
     bool running_ = false;
     bool stopped_ = false;
     bool unfinished_ = false;  ///< the last turn ended by its bound, not for want of work

@@ -44,6 +44,10 @@ World::~World() {
 }
 
 Result<void> World::choose_files(FileEngine wanted) {
+    if (wanted == FileEngine::none) {
+        file_engine_ = FileEngine::none;
+        return {};
+    }
     if (wanted != FileEngine::threads) {
         auto ring = RingFileIo::make(*loop_);
         if (ring) {
@@ -74,9 +78,15 @@ Result<std::unique_ptr<Listener>> World::listen(const Address& address, Accepted
     return linux::listen(sockets_, address, std::move(accepted));
 }
 
-Result<std::unique_ptr<Stream>> World::connect(const Address& address, StreamEngine& engine) {
+Result<std::unique_ptr<Stream>> World::connect(const Address& address, StreamEngine& engine,
+                                               const Address& from) {
     WEFT_TRY(auto addresses, linux::resolve(address, Purpose::connect));
-    return Connection::connecting(sockets_, std::move(addresses), engine);
+    std::optional<SocketAddress> own;
+    if (from != Address{}) {
+        WEFT_TRY(auto found, linux::resolve(from, Purpose::listen));
+        own = found.front();
+    }
+    return Connection::connecting(sockets_, std::move(addresses), engine, own);
 }
 
 Result<std::vector<Address>> World::resolve(const Address& address) {
@@ -87,6 +97,7 @@ Result<std::vector<Address>> World::resolve(const Address& address) {
 }
 
 Result<std::unique_ptr<BlockDevice>> World::open_disk(const DiskOptions& options) {
+    if (!files_) return Error{.code = Code::unsupported};
     return FileDisk::open(*files_, options);
 }
 

@@ -28,6 +28,10 @@ public:
     void stop() override { loop_->stop(); }
     void turn(Wait wait) override { loop_->turn(wait); }
     void poll() override { loop_->poll(); }
+    void push() override { loop_->push(); }
+    int descriptor() const override { return loop_->descriptor(); }
+    std::optional<Instant> due() const override { return loop_->due(); }
+    void abandon() override { loop_->abandon(); }
     Result<void> on_signal(int number, std::function<void()> task) override;
     FileEngine file_engine() const override { return file_engine_; }
 
@@ -36,7 +40,9 @@ public:
     void defer(std::function<void()> task) override { loop_->defer(std::move(task)); }
     std::unique_ptr<Timer> make_timer(std::function<void()> task) override;
     Result<std::unique_ptr<Listener>> listen(const Address& address, Accepted accepted) override;
-    Result<std::unique_ptr<Stream>> connect(const Address& address, StreamEngine& engine) override;
+    using weft::World::connect;
+    Result<std::unique_ptr<Stream>> connect(const Address& address, StreamEngine& engine,
+                                            const Address& from) override;
     Result<std::vector<Address>> resolve(const Address& address) override;
     Result<std::unique_ptr<BlockDevice>> open_disk(const DiskOptions& options) override;
 

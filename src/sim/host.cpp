@@ -44,7 +44,10 @@ Result<std::unique_ptr<Listener>> Host::listen(const Address& address, Accepted 
     return network_.listen(name_, address, std::move(accepted));
 }
 
-Result<std::unique_ptr<Stream>> Host::connect(const Address& address, StreamEngine& engine) {
+Result<std::unique_ptr<Stream>> Host::connect(const Address& address, StreamEngine& engine,
+                                              const Address& from) {
+    // A simulated machine has one address, and its ports choose themselves.
+    if (from != Address{}) return Error{.code = Code::unsupported};
     return network_.connect(name_, address, engine);
 }
 

@@ -38,7 +38,9 @@ public:
     void defer(std::function<void()> task) override;
     std::unique_ptr<Timer> make_timer(std::function<void()> task) override;
     Result<std::unique_ptr<Listener>> listen(const Address& address, Accepted accepted) override;
-    Result<std::unique_ptr<Stream>> connect(const Address& address, StreamEngine& engine) override;
+    using weft::World::connect;
+    Result<std::unique_ptr<Stream>> connect(const Address& address, StreamEngine& engine,
+                                            const Address& from) override;
     Result<std::vector<Address>> resolve(const Address& address) override {
         return network_.resolve(address);
     }

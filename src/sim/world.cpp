@@ -23,8 +23,9 @@ Result<std::unique_ptr<Listener>> World::listen(const Address& address, Accepted
     return local_.listen(address, std::move(accepted));
 }
 
-Result<std::unique_ptr<Stream>> World::connect(const Address& address, StreamEngine& engine) {
-    return local_.connect(address, engine);
+Result<std::unique_ptr<Stream>> World::connect(const Address& address, StreamEngine& engine,
+                                               const Address& from) {
+    return local_.connect(address, engine, from);
 }
 
 Result<std::vector<Address>> World::resolve(const Address& address) {

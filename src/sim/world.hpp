@@ -33,7 +33,9 @@ public:
     void defer(std::function<void()> task) override { local_.defer(std::move(task)); }
     std::unique_ptr<Timer> make_timer(std::function<void()> task) override;
     Result<std::unique_ptr<Listener>> listen(const Address& address, Accepted accepted) override;
-    Result<std::unique_ptr<Stream>> connect(const Address& address, StreamEngine& engine) override;
+    using weft::World::connect;
+    Result<std::unique_ptr<Stream>> connect(const Address& address, StreamEngine& engine,
+                                            const Address& from) override;
     Result<std::vector<Address>> resolve(const Address& address) override;
     Result<std::unique_ptr<BlockDevice>> open_disk(const DiskOptions& options) override;
 

@@ -31,7 +31,7 @@ Result<std::unique_ptr<ConnectionObject>> ConnectionObject::connect(
     if (auto good = iwarp::Startup::initiate(wishes_of(options), options.private_data, Instant{});
         !good)
         return good.error();
-    WEFT_TRY(made->stream_, world.connect(address, *made));
+    WEFT_TRY(made->stream_, world.connect(address, *made, options.from));
     made->options_ = options;
     made->options_.private_data = {};
     made->private_data_.assign(options.private_data.begin(), options.private_data.end());

@@ -45,7 +45,8 @@ public:
         accepted_ = std::move(accepted);
         return std::unique_ptr<weft::Listener>(std::make_unique<Nothing>());
     }
-    Result<std::unique_ptr<Stream>> connect(const Address&, StreamEngine&) override {
+    Result<std::unique_ptr<Stream>> connect(const Address&, StreamEngine&,
+                                            const Address&) override {
         return Error{.code = Code::unsupported};
     }
     Result<std::vector<Address>> resolve(const Address&) override {

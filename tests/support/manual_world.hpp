@@ -37,7 +37,8 @@ public:
     Result<std::unique_ptr<Listener>> listen(const Address&, Accepted) override {
         return Error{.code = Code::unsupported};
     }
-    Result<std::unique_ptr<Stream>> connect(const Address&, StreamEngine&) override {
+    Result<std::unique_ptr<Stream>> connect(const Address&, StreamEngine&,
+                                            const Address&) override {
         return Error{.code = Code::unsupported};
     }
     Result<std::vector<Address>> resolve(const Address&) override {

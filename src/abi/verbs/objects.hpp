@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands behind the structs of <infiniband/verbs.h>. An application holds a pointer to the
+// struct, whose fields it reads; the rest follows it in memory and is ours. Everything here is
+// touched inside a Hold only, but for what the headers' inline functions read by themselves.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "abi/engine.hpp"
+#include "abi/interfaces.hpp"
+#include "weft/rdma.hpp"
+
+namespace weft::abi {
+
+/// Made before a fork() of this process or after it?
+struct Born {
+    unsigned generation = Engine::generation();
+    /// It is the parent's: it may be forgotten, and nothing else.
+    bool is_inherited() const { return generation != Engine::generation(); }
+};
+
+/// An RNIC that applications find in the device list. The first fields are as libibverbs' own
+/// `verbs_device` has them: libmlx5 and libefa look at `ops` to see whose device it is.
+struct RnicDevice {
+    ibv_device face{};
+    const void* ops = nullptr;
+    int reference_count = 0;
+    void* list_links[2] = {};
+    void* sysfs = nullptr;
+    std::uint64_t core_support = 0;
+
+    Interface interface;
+};
+inline RnicDevice& of(ibv_device& face) {
+    return reinterpret_cast<RnicDevice&>(face);
+}
+
+/// An opened RNIC. Applications know its last member.
+struct Context {
+    verbs_context table{};
+    Born born;
+    RnicDevice* device = nullptr;
+    std::deque<ibv_async_event> events;  ///< behind face().async_fd, an eventfd that counts them
+
+    ibv_context& face() { return table.context; }
+};
+inline Context& of(ibv_context& face) {
+    return reinterpret_cast<Context&>(*verbs_get_ctx(&face));
+}
+
+/// The one process-wide context of the RNIC that has this address (in numbers): made when it is
+/// first asked for, closed never. Null if no interface has the address. For librdmacm.
+Context* shared_context(const std::string& address);
+
+struct Domain : ibv_pd, Born {
+    std::shared_ptr<verbs::ProtectionDomain> engine_side;
+    unsigned users = 0;  ///< regions, windows, queues: it cannot go before them
+};
+
+struct Region : ibv_mr, Born {
+    std::unique_ptr<verbs::MemoryRegion> engine_side;
+};
+
+struct Window : ibv_mw, Born {
+    std::unique_ptr<verbs::MemoryWindow> engine_side;
+};
+
+struct CompletionQueue;
+
+/// Its descriptor is an eventfd that counts the events; who reads one off takes the oldest.
+struct CompletionChannel : ibv_comp_channel, Born {
+    std::deque<CompletionQueue*> events;
+    bool reader_waits_here = false;  ///< in ibv_get_cq_event(), and so drives the engine itself
+};
+
+struct CompletionQueue : ibv_cq_ex, Born {
+    std::shared_ptr<verbs::CompletionQueue> engine_side;
+    unsigned users = 0;                  ///< queue pairs
+    std::uint32_t events_delivered = 0;  ///< to be acknowledged before it can go
+    std::uint32_t async_events_delivered = 0;
+    verbs::Completion current{};  ///< what the readers of ibv_cq_ex read
+
+    ibv_cq* face() { return reinterpret_cast<ibv_cq*>(static_cast<ibv_cq_ex*>(this)); }
+};
+
+struct SharedReceiveQueue : ibv_srq, Born {
+    std::shared_ptr<verbs::SharedReceiveQueue> engine_side;
+    ibv_srq_attr limits{};
+    unsigned users = 0;
+    std::uint32_t events_delivered = 0;
+};
+
+/// Some work on its way to the send queue in the ibv_wr_* style: from wr_start to wr_complete.
+struct WorkBuilder;
+
+struct QueuePair : ibv_qp_ex, Born {
+    std::unique_ptr<verbs::QueuePair> engine_side;
+    ibv_qp_cap limits{};
+    bool all_signalled = false;
+    unsigned access = 0;  ///< as ibv_modify_qp() set it, for ibv_query_qp()
+    std::uint32_t events_delivered = 0;
+    std::unique_ptr<WorkBuilder, void (*)(WorkBuilder*)> builder{nullptr, nullptr};
+
+    ibv_qp* face() { return &qp_base; }
+};
+
+inline Domain& of(ibv_pd& face) {
+    return static_cast<Domain&>(face);
+}
+inline Region& of(ibv_mr& face) {
+    return static_cast<Region&>(face);
+}
+inline Window& of(ibv_mw& face) {
+    return static_cast<Window&>(face);
+}
+inline CompletionChannel& of(ibv_comp_channel& face) {
+    return static_cast<CompletionChannel&>(face);
+}
+inline CompletionQueue& of(ibv_cq& face) {
+    return static_cast<CompletionQueue&>(reinterpret_cast<ibv_cq_ex&>(face));
+}
+inline SharedReceiveQueue& of(ibv_srq& face) {
+    return static_cast<SharedReceiveQueue&>(face);
+}
+inline QueuePair& of(ibv_qp& face) {
+    return static_cast<QueuePair&>(reinterpret_cast<ibv_qp_ex&>(face));
+}
+
+/// The connection manager's part of a queue pair's life, inside a Hold: the states an application
+/// sees follow from the connection's. `state` is what ibv_query_qp() says and ibv_qp::state holds.
+void set_state(QueuePair& queue_pair, ibv_qp_state state);
+
+/// An Error as the libraries report it.
+int errno_of(const Error& error);
+
+}  // namespace weft::abi
