@@ -14,6 +14,7 @@
 #include <limits>
 #include <string_view>
 
+#include "abi/memory_guard.hpp"
 #include "base/check.hpp"
 
 namespace weft::abi {
@@ -120,6 +121,7 @@ bool Engine::begin() {
     device_ = verbs::make_device(*world_, {.on_event = [](const verbs::AsyncEvent& event) {
         if (event_listener()) event_listener()(event);
     }});
+    install_memory_guard();
     wake_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (wake_ < 0) return false;
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/check.hpp"
+#include "base/foreign_memory.hpp"
 #include "iwarp/fault.hpp"
 
 namespace weft::iwarp {
@@ -66,7 +67,7 @@ Result<void> FpduReceiver::filled(std::size_t count) {
     WEFT_CHECK(count > 0);
     if (stage_ == Stage::payload) {
         if (memory_gone_) return sink_.memory_gone();
-        if (checksum_) crc_.add(part_.first(count));
+        if (checksum_) add_to_checksum(part_.first(count));
         sink_.placed(count);
         payload_left_ -= count;
         if (payload_left_ == 0) begin_payload_or_trailer();
@@ -75,6 +76,11 @@ Result<void> FpduReceiver::filled(std::size_t count) {
     have_ += count;
     WEFT_CHECK(have_ <= part_.size());
     return have_ == part_.size() ? advance() : Result<void>{};
+}
+
+/// Octets in registered memory. If they are gone since, the checksum is wrong, and that is true.
+void FpduReceiver::add_to_checksum(ConstBuffer placed) {
+    (void)touch_foreign_memory([&] { crc_.add(placed); });
 }
 
 Result<void> FpduReceiver::advance() {
@@ -199,7 +205,8 @@ Result<void> FpduReceiver::place_from_buffer() {
         auto place = sink_.place();
         if (place.empty()) return sink_.memory_gone();
         auto count = std::min(place.size(), payload.size());
-        std::memcpy(place.data(), payload.data(), count);
+        if (!touch_foreign_memory([&] { std::memcpy(place.data(), payload.data(), count); }))
+            return sink_.memory_gone();
         sink_.placed(count);
         payload = payload.subspan(count);
     }

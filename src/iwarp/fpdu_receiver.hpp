@@ -67,6 +67,7 @@ private:
     void begin_fpdu();
     void begin(Stage stage, Buffer part) { stage_ = stage, part_ = part, have_ = 0; }
     Result<void> advance();
+    void add_to_checksum(ConstBuffer placed);
 
     // Straight.
     Result<void> read_header(ConstBuffer octets);

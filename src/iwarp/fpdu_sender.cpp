@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/crc32c.hpp"
+#include "base/foreign_memory.hpp"
 
 namespace weft::iwarp {
 namespace {
@@ -143,7 +144,10 @@ void FpduSender::make(Fpdu& fpdu, Seam& before, Seam& after) {
         static constexpr std::array<std::byte, 4> zeroes{};
         Crc32c crc;
         crc.add(head);
-        for (ConstBuffer piece : fpdu.payload) crc.add(piece);
+        // If the memory is gone, the stream will find so too when it sends it, and end.
+        (void)touch_foreign_memory([&] {
+            for (ConstBuffer piece : fpdu.payload) crc.add(piece);
+        });
         crc.add(ConstBuffer(zeroes).first(padding));
         checksum = crc.value();
     }
@@ -159,7 +163,12 @@ void FpduSender::make(Fpdu& fpdu, Seam& before, Seam& after) {
 void FpduSender::mark(Fpdu& fpdu) {
     Buffer plain = room_->plain;
     auto end = append(fpdu.head, plain, 0);
-    for (ConstBuffer piece : fpdu.payload) end = append(piece, plain, end);
+    // If the memory is gone, it is lent as it is: the stream will find so when it sends it, and
+    // end.
+    if (!touch_foreign_memory([&] {
+            for (ConstBuffer piece : fpdu.payload) end = append(piece, plain, end);
+        }))
+        return;
     end = append(fpdu.tail, plain, end);
     fpdu.size = wire::insert_markers(plain.first(end), position_, room_->marked);
     position_ += fpdu.size;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/check.hpp"
+#include "base/foreign_memory.hpp"
 #include "iwarp/memory_faults.hpp"
 #include "wire/rdmap.hpp"
 
@@ -299,7 +300,8 @@ Result<void> Inbound::end_atomic_response(ConstBuffer body) {
     auto* from = reinterpret_cast<const std::byte*>(&response.original_value);
     for (std::size_t left = sizeof response.original_value; left > 0;) {
         auto place = bytes->front();
-        std::memcpy(place.data(), from, place.size());
+        if (!touch_foreign_memory([&] { std::memcpy(place.data(), from, place.size()); }))
+            return local_fault();
         bytes->drop_front(place.size());
         from += place.size();
         left -= place.size();

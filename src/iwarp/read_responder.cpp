@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "base/foreign_memory.hpp"
 #include "iwarp/memory_faults.hpp"
 
 namespace weft::iwarp {
@@ -52,9 +53,12 @@ Result<void> ReadResponder::add_atomic(const wire::AtomicRequest& request) {
     if (offset % sizeof(std::uint64_t) != 0 || place.size() < sizeof(std::uint64_t))
         return fault(wire::RemoteOperationError::catastrophic_for_stream);
     std::uint64_t original = 0;
-    std::memcpy(&original, place.data(), sizeof original);
-    auto changed = apply_atomic(request, original);
-    std::memcpy(place.data(), &changed, sizeof changed);
+    bool changed = touch_foreign_memory([&] {
+        std::memcpy(&original, place.data(), sizeof original);
+        auto now = apply_atomic(request, original);
+        std::memcpy(place.data(), &now, sizeof now);
+    });
+    if (!changed) return access_fault(MemoryFault::invalid_tag);
 
     auto& entry = entries_.push_back({.atomic = true});
     encode(wire::AtomicResponse{.request_identifier = request.request_identifier,

@@ -29,7 +29,8 @@ public:
     /// Where its next octets belong: one run, perhaps longer than what is left of the segment.
     /// Empty only if the memory was taken away since begin().
     virtual Buffer place() = 0;
-    /// place() was empty, and there are octets for it: what to tell the peer. Asked once.
+    /// place() was empty, or not there, and there are octets for it: what to tell the peer. Asked
+    /// once.
     virtual Error memory_gone() = 0;
     virtual void placed(std::size_t count) = 0;
     /// The segment is placed whole, and intact.

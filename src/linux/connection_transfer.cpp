@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/check.hpp"
+#include "base/foreign_memory.hpp"
 #include "linux/connection.hpp"
 #include "linux/system_error.hpp"
 
@@ -106,7 +107,10 @@ ConstBuffer Connection::hand_out(ConstBuffer bytes) {
         Buffer place = engine_->want();
         if (place.empty() || !engine_) break;
         auto count = std::min(place.size(), bytes.size());
-        std::memcpy(place.data(), bytes.data(), count);
+        if (!touch_foreign_memory([&] { std::memcpy(place.data(), bytes.data(), count); })) {
+            end(system_error(EFAULT));
+            return {};
+        }
         bytes = bytes.subspan(count);
         engine_->filled(count);
     }

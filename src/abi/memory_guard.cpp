@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "abi/memory_guard.hpp"
+
+#include <csetjmp>
+#include <csignal>
+
+#include "base/foreign_memory.hpp"
+
+namespace weft::abi {
+namespace {
+
+/// Where to go on if the access that is under way on this thread fails. A signal handler may not
+/// allocate, so it must be there before the first signal.
+[[gnu::tls_model("initial-exec")]] thread_local sigjmp_buf* way_out = nullptr;
+
+struct sigaction segv_before, bus_before;
+
+void pass_on(int number, siginfo_t* info, void* context) {
+    const auto& before = number == SIGSEGV ? segv_before : bus_before;
+    if (before.sa_flags & SA_SIGINFO) return before.sa_sigaction(number, info, context);
+    if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN)
+        return before.sa_handler(number);
+    // By itself: the access is made again, and now ends the program as it should.
+    std::signal(number, SIG_DFL);
+}
+
+void caught(int number, siginfo_t* info, void* context) {
+    if (way_out && info->si_code > 0) siglongjmp(*way_out, 1);
+    pass_on(number, info, context);
+}
+
+bool guard(void (*touch)(void*), void* with) {
+    sigjmp_buf here;
+    auto* outer = way_out;
+    if (sigsetjmp(here, 0) != 0) {
+        way_out = outer;
+        return false;
+    }
+    way_out = &here;
+    touch(with);
+    way_out = outer;
+    return true;
+}
+
+}  // namespace
+
+void install_memory_guard() {
+    struct sigaction action {};
+    action.sa_sigaction = caught;
+    // Not deferred: the handler is left by a jump, and the signal must not stay blocked.
+    action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
+    sigemptyset(&action.sa_mask);
+    ::sigaction(SIGSEGV, &action, &segv_before);
+    ::sigaction(SIGBUS, &action, &bus_before);
+    foreign_memory_guard = guard;
+}
+
+}  // namespace weft::abi
