@@ -181,9 +181,11 @@ int rdma_disconnect(rdma_cm_id* id) {
     return to_wait ? complete(of(*id)) : 0;
 }
 
-int rdma_establish(rdma_cm_id*) {
-    // What it completes, a connection of iWARP has behind it when it is reported.
-    return fail_with(EINVAL);
+int rdma_establish(rdma_cm_id* id) {
+    if (!id || id->qp) return fail_with(EINVAL);
+    Hold hold;
+    // What this completes, a connection of iWARP has behind it when it is reported.
+    return of(*id).stage == Stage::connected ? 0 : fail_with(EINVAL);
 }
 
 int rdma_notify(rdma_cm_id* id, ibv_event_type) {

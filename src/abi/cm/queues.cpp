@@ -162,10 +162,13 @@ void rdma_destroy_srq(rdma_cm_id* id) {
 
 int rdma_init_qp_attr(rdma_cm_id* id, ibv_qp_attr* attributes, int* mask) {
     if (!id || !attributes || !mask || !id->verbs) return fail_with(EINVAL);
-    // The connection makes the rest of the way; what a queue pair lets peers do is all that is set.
-    *mask = IBV_QP_STATE;
-    if (attributes->qp_state == IBV_QPS_RTS) return 0;
-    *mask |= IBV_QP_ACCESS_FLAGS | IBV_QP_PORT;
+    *mask = 0;
+    Hold hold;
+    auto& one = of(*id);
+    // Further than to here the connection brings it by itself, and what has come further stays.
+    bool is_begun = one.stage == Stage::accepted || one.stage == Stage::connected;
+    if (attributes->qp_state != IBV_QPS_INIT || is_begun) return 0;
+    *mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PORT;
     attributes->qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
                                   IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
     attributes->port_num = id->port_num;
