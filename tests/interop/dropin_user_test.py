@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Stock programs on our libraries where kernel RDMA cannot be had: as an ordinary user, in a network
-namespace made without privileges, and with io_uring refused as containers refuse it.
+"""Stock programs on our libraries where kernel RDMA cannot be had: as an ordinary user, in a
+network namespace made without privileges, and with io_uring refused as containers refuse it.
 
 The class Outside copies what is needed to where anybody may read it, and there runs this very file
 again, with the tests of Inside.
