@@ -93,6 +93,8 @@ class DropinCase(unittest.TestCase):
     def tearDown(self):
         for program in self.programs:
             program.end()
+            program.output.close()
+        self.programs.clear()
 
     def give_up(self, why):
         raise AssertionError("\n".join([why, *(each.report() for each in self.programs)]))
@@ -126,8 +128,7 @@ class DropinCase(unittest.TestCase):
 
     def forget(self):
         """What ran so far is ended: the next part of the same test begins afresh."""
-        self.tearDown()
-        self.programs.clear()
+        DropinCase.tearDown(self)
 
     def must_say(self, pattern, text):
         if not (found := re.search(pattern, text, re.MULTILINE)):

@@ -28,7 +28,7 @@ class Streams(DropinCase):
         for said in self.run_pair([program, "-b", host, "-p", port, *words],
                                   [program, "-s", host, "-p", port, *words], port, **more):
             # name, size, transfers, iterations, bytes, seconds, Gb/sec, µs per transfer
-            found = re.findall(r"^\w+\s+\w+\s+\w+\s+\w+\s+\w+\s+[\d.]+s\s+\S+\s+\S+$", said,
+            found = re.findall(r"^\S+\s+\S+\s+\S+\s+\S+\s+\S+\s+[\d.]+s\s+\S+\s+\S+$", said,
                                re.MULTILINE)
             if len(found) != rows:
                 self.give_up(f"{rows} rows were expected, and there are {len(found)}")
