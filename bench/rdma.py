@@ -34,10 +34,10 @@ def network_namespace():
     return str(os.stat("/proc/self/ns/net").st_ino)
 
 
-def build():
+def build(*targets):
     """Silent, unless it fails."""
     for command in (["cmake", "--preset", "bench"],
-                    ["cmake", "--build", "--preset", "bench", "--target", "bench_rdma"]):
+                    ["cmake", "--build", "--preset", "bench", "--target", *targets]):
         done = subprocess.run(command, cwd=ROOT, text=True, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT)
         if done.returncode:
@@ -69,9 +69,9 @@ def workloads(arguments):
                     yield workload
 
 
-def take_turns(arguments, contestants):
+def take_turns(arguments, contestants, wanted):
     """Seconds per message of each run, by workload and name. Who fails is named and left out."""
-    samples = {workload: {} for workload in workloads(arguments)}
+    samples = {workload: {} for workload in wanted}
     failures = {}
     for round_number in range(arguments.rounds):
         for workload, by_name in samples.items():
@@ -91,9 +91,13 @@ def take_turns(arguments, contestants):
     return samples, failures
 
 
+def is_latency(operation):
+    return operation == "ping-pong" or operation.endswith("latency")
+
+
 def summary(workload, samples):
     """MiB/s, or microseconds one way for the ping-pong."""
-    if workload.operation == "ping-pong":
+    if is_latency(workload.operation):
         values = [each * 1e6 for each in samples]
     else:
         values = [workload.size / each / 2**20 for each in samples]
@@ -121,8 +125,8 @@ def number(value):
 
 
 def show_table(rows, names, base, operation, waiting):
-    ping_pong = operation == "ping-pong"
-    unit = "µs one way, less is better" if ping_pong else "MiB/s"
+    ways = "there and back" if operation == "read latency" else "one way"
+    unit = f"µs {ways}, less is better" if is_latency(operation) else "MiB/s"
     depth = next(iter(rows)).depth
     print(f"\n**{operation}, {waiting}**, depth {depth}: {unit} (spread), × {base}\n")
     print("| size | " + " | ".join(names) + " |")
@@ -170,7 +174,7 @@ def main():
     if not {SERVING_CORE, DRIVING_CORE} <= os.sched_getaffinity(0):
         sys.exit(f"cores {SERVING_CORE} and {DRIVING_CORE} are needed, one for each side")
     if MARK not in os.environ:
-        build()
+        build("bench_rdma")
         go_into_namespace()
     furnish_namespace()
     contestants = [each for each in all_contestants(PROGRAMS)
@@ -179,7 +183,7 @@ def main():
     if arguments.base not in names:
         sys.exit(f"--base {arguments.base}: who takes part is {', '.join(names)}")
     load = os.getloadavg()[0]
-    samples, failures = take_turns(arguments, contestants)
+    samples, failures = take_turns(arguments, contestants, workloads(arguments))
     results = {workload: {name: summary(workload, runs) for name, runs in by_name.items()}
                for workload, by_name in samples.items()}
     for by_name in results.values():

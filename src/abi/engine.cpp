@@ -14,6 +14,7 @@
 #include <limits>
 #include <string_view>
 
+#include "abi/limits.hpp"
 #include "abi/memory_guard.hpp"
 #include "base/check.hpp"
 
@@ -118,9 +119,11 @@ bool Engine::begin() {
         return false;
     }
     world_ = std::move(*world);
-    device_ = verbs::make_device(*world_, {.on_event = [](const verbs::AsyncEvent& event) {
+    auto tell = [](const verbs::AsyncEvent& event) {
         if (event_listener()) event_listener()(event);
-    }});
+    };
+    device_ = verbs::make_device(
+        *world_, {.on_event = tell, .regions_max = limits::regions + limits::windows});
     install_memory_guard();
     wake_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (wake_ < 0) return false;

@@ -27,6 +27,9 @@ constexpr Command table[] = {
      "Measure round trips and throughput", rdma_bench},
     {"rdma rping", "(--server | --client) HOST:PORT [--count N] [--size SIZE]",
      "Speak the stock rping program's exchange", rdma_rping},
+    {"run", "[--crc on|off] [--mode MODE] [--placement verified|eager] "
+     "(PROGRAM ARGS… | --print-env)",
+     "Start an RDMA program on Weft: it finds our libibverbs and librdmacm", run_program},
     {"version", "[--json]",
      "Say which weft this is", version},
     {"help", "[COMMAND]",
@@ -107,6 +110,7 @@ int run(const Arguments& arguments) {
         return misused;
     } catch (const Refusal& refusal) {
         complain(refusal.sentence);
+        return refusal.status;
     } catch (const std::exception& unforeseen) {
         complain(unforeseen.what());
     }

@@ -23,6 +23,7 @@ enum Status : int {
 /// A sentence for the user, thrown to the one place that prints it.
 struct Refusal {
     std::string sentence;
+    int status = refused;
 };
 
 /// The same for arguments that make no sense: the usage line follows.
@@ -56,6 +57,7 @@ int rdma_serve(const Command& self, const Arguments& arguments);
 int rdma_ping(const Command& self, const Arguments& arguments);
 int rdma_bench(const Command& self, const Arguments& arguments);
 int rdma_rping(const Command& self, const Arguments& arguments);
+int run_program(const Command& self, const Arguments& arguments);
 int version(const Command& self, const Arguments& arguments);
 int help(const Command& self, const Arguments& arguments);
 

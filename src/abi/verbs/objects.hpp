@@ -10,10 +10,12 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "abi/engine.hpp"
 #include "abi/interfaces.hpp"
+#include "base/intrusive_queue.hpp"
 #include "weft/rdma.hpp"
 
 namespace weft::abi {
@@ -36,6 +38,7 @@ struct RnicDevice {
     std::uint64_t core_support = 0;
 
     Interface interface;
+    int number = 0;  ///< in the order in which we first saw them
 };
 inline RnicDevice& of(ibv_device& face) {
     return reinterpret_cast<RnicDevice&>(face);
@@ -47,6 +50,8 @@ struct Context {
     Born born;
     RnicDevice* device = nullptr;
     std::deque<ibv_async_event> events;  ///< behind face().async_fd, an eventfd that counts them
+    unsigned users = 0;                  ///< objects that were made with it
+    bool is_closed = false;              ///< by the application: it goes with the last of them
 
     ibv_context& face() { return table.context; }
 };
@@ -54,43 +59,116 @@ inline Context& of(ibv_context& face) {
     return reinterpret_cast<Context&>(*verbs_get_ctx(&face));
 }
 
-/// The one process-wide context of the RNIC that has this address (in numbers): made when it is
-/// first asked for, closed never. Null if no interface has the address. For librdmacm.
+/// Inside a Hold. The one process-wide context of the RNIC that has this address (in numbers): made
+/// when it is first asked for, closed never. Null if no interface has the address, or if the system
+/// refuses what the engine needs; errno says which. For librdmacm.
 Context* shared_context(const std::string& address);
+/// Inside a Hold. Those of all RNICs there are now, in the order of the device list.
+std::vector<Context*> shared_contexts();
 
-struct Domain : ibv_pd, Born {
+/// Of these a process has so many and no more.
+enum class Kind : std::uint8_t {
+    domain,
+    region,
+    window,
+    completion_queue,
+    shared_receive_queue,
+    queue_pair,
+    channel,
+};
+/// Whether one more of the kind is allowed.
+bool has_room_for(Kind kind);
+
+/// What is made with a context: counted, and the context stays until it is gone.
+class Tenant {
+public:
+    Tenant(Context& context, Kind kind);
+    ~Tenant();
+    Tenant(const Tenant&) = delete;
+    Tenant& operator=(const Tenant&) = delete;
+
+private:
+    Context& context_;
+    const Kind kind_;
+};
+
+/// Keeps what it was made with from being destroyed: `users` of that is not 0.
+class Use {
+public:
+    explicit Use(unsigned& users) : users_(users) { ++users_; }
+    ~Use() { --users_; }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+
+private:
+    unsigned& users_;
+};
+
+struct Domain : ibv_pd, Born, Tenant {
+    explicit Domain(Context& home) : ibv_pd{&home.face(), 0}, Tenant(home, Kind::domain) {}
+
     std::shared_ptr<verbs::ProtectionDomain> engine_side;
     unsigned users = 0;  ///< regions, windows, queues: it cannot go before them
 };
 
-struct Region : ibv_mr, Born {
+struct Region : ibv_mr, Born, Tenant {
+    Region(Context& home, Domain& domain)
+        : ibv_mr{}, Tenant(home, Kind::region), domain_use(std::in_place, domain.users) {
+        context = &home.face();
+        pd = &domain;
+    }
+
     std::unique_ptr<verbs::MemoryRegion> engine_side;
+    std::optional<Use> domain_use;
+    unsigned access = 0;
+    /// While it is being deregistered, and the network still has bytes of it.
+    struct Return;
+    std::shared_ptr<Return> returning;
 };
 
-struct Window : ibv_mw, Born {
+struct Window : ibv_mw, Born, Tenant {
+    Window(Context& home, Domain& domain)
+        : ibv_mw{}, Tenant(home, Kind::window), domain_use(domain.users) {
+        context = &home.face();
+        pd = &domain;
+    }
+
     std::unique_ptr<verbs::MemoryWindow> engine_side;
+    Use domain_use;
 };
 
 struct CompletionQueue;
 
 /// Its descriptor is an eventfd that counts the events; who reads one off takes the oldest.
-struct CompletionChannel : ibv_comp_channel, Born {
-    std::deque<CompletionQueue*> events;
+struct CompletionChannel : ibv_comp_channel, Born, Tenant {
+    explicit CompletionChannel(Context& home)
+        : ibv_comp_channel{&home.face(), -1, 0}, Tenant(home, Kind::channel) {}
+
+    IntrusiveQueue<CompletionQueue> with_events;
     bool reader_waits_here = false;  ///< in ibv_get_cq_event(), and so drives the engine itself
 };
 
-struct CompletionQueue : ibv_cq_ex, Born {
+struct CompletionQueue : ibv_cq_ex, Born, Tenant {
+    explicit CompletionQueue(Context& home);
+    ~CompletionQueue();
+
     std::shared_ptr<verbs::CompletionQueue> engine_side;
     unsigned users = 0;                  ///< queue pairs
+    std::uint32_t events_waiting = 0;    ///< in the channel
     std::uint32_t events_delivered = 0;  ///< to be acknowledged before it can go
     std::uint32_t async_events_delivered = 0;
-    verbs::Completion current{};  ///< what the readers of ibv_cq_ex read
+    verbs::Completion current{};      ///< what the readers of ibv_cq_ex read
+    CompletionQueue* next = nullptr;  ///< in the channel, while it has events there
 
     ibv_cq* face() { return reinterpret_cast<ibv_cq*>(static_cast<ibv_cq_ex*>(this)); }
 };
 
-struct SharedReceiveQueue : ibv_srq, Born {
+struct SharedReceiveQueue : ibv_srq, Born, Tenant {
+    SharedReceiveQueue(Context& home, Domain& domain);
+    ~SharedReceiveQueue();
+
     std::shared_ptr<verbs::SharedReceiveQueue> engine_side;
+    Use domain_use;
     ibv_srq_attr limits{};
     unsigned users = 0;
     std::uint32_t events_delivered = 0;
@@ -99,8 +177,14 @@ struct SharedReceiveQueue : ibv_srq, Born {
 /// Some work on its way to the send queue in the ibv_wr_* style: from wr_start to wr_complete.
 struct WorkBuilder;
 
-struct QueuePair : ibv_qp_ex, Born {
+struct QueuePair : ibv_qp_ex, Born, Tenant {
+    QueuePair(Context& home, Domain& domain, CompletionQueue& sends, CompletionQueue& receives,
+              SharedReceiveQueue* shared);
+    ~QueuePair();
+
     std::unique_ptr<verbs::QueuePair> engine_side;
+    Use domain_use, send_use, receive_use;
+    std::optional<Use> shared_use;
     ibv_qp_cap limits{};
     bool all_signalled = false;
     unsigned access = 0;  ///< as ibv_modify_qp() set it, for ibv_query_qp()

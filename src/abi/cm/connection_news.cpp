@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "abi/cm/connection_news.hpp"
+
+#include "abi/cm/limits.hpp"
+#include "abi/cm/objects.hpp"
+
+namespace weft::abi {
+namespace {
+
+struct Failure {
+    rdma_cm_event_type kind;
+    int status;
+};
+
+/// As the kernel's connection manager for iWARP reports it.
+Failure failure_for(const Error& why) {
+    auto number = errno_of(why);
+    switch (number) {
+        case ENOTCONN:
+        case ECONNRESET:
+        case ECONNREFUSED:
+            return {RDMA_CM_EVENT_REJECTED, number == ECONNREFUSED ? -ECONNREFUSED : -ECONNRESET};
+        case ETIMEDOUT:
+        case EHOSTUNREACH:
+        case ENETUNREACH:
+            return {RDMA_CM_EVENT_UNREACHABLE, -number};
+        default:
+            return {RDMA_CM_EVENT_CONNECT_ERROR, -number};
+    }
+}
+
+void end(Identifier& one) {
+    one.stage = Stage::over;
+    if (auto* queue_pair = queue_pair_of(one)) set_state(*queue_pair, IBV_QPS_ERR);
+}
+
+std::unique_ptr<Event> event_with_facts(Identifier& one, rdma_cm_event_type kind, int status) {
+    auto event = std::make_unique<Event>(one, kind, status);
+    event->tell(one.connection->peer_private_data());
+    event->param.conn.responder_resources = static_cast<std::uint8_t>(one.inbound_reads);
+    event->param.conn.initiator_depth = static_cast<std::uint8_t>(one.outbound_reads);
+    return event;
+}
+
+}  // namespace
+
+void ConnectionNews::established() {
+    bool initiated = about_.stage == Stage::connecting;
+    about_.stage = Stage::connected;
+    about_.reserved_port.close();  // the connection has it now
+    about_.inbound_reads = about_.connection->facts().inbound_reads;
+    about_.outbound_reads = about_.connection->facts().outbound_reads;
+    if (auto* queue_pair = queue_pair_of(about_)) set_state(*queue_pair, IBV_QPS_RTS);
+    auto event = event_with_facts(about_, RDMA_CM_EVENT_ESTABLISHED, 0);
+    if (!initiated) event->tell({});  // the application had it with the request
+    report(std::move(event));
+}
+
+void ConnectionNews::rejected() {
+    end(about_);
+    report(event_with_facts(about_, RDMA_CM_EVENT_REJECTED, -ECONNREFUSED));
+}
+
+void ConnectionNews::failed(Error why) {
+    auto failure = failure_for(why);
+    // Nobody rejects who has been accepted.
+    if (about_.stage == Stage::accepted) failure.kind = RDMA_CM_EVENT_CONNECT_ERROR;
+    end(about_);
+    report(about_, failure.kind, failure.status);
+}
+
+void ConnectionNews::disconnected() {
+    end(about_);
+    report(about_, RDMA_CM_EVENT_DISCONNECTED, 0);
+    about_.farewell = Engine::get().world().make_timer(
+        [&one = about_] { report(one, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0); });
+    about_.farewell->set(Engine::get().world().now() + limits::farewell);
+}
+
+}  // namespace weft::abi

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Event channels: queues of what applications are told, each behind a descriptor they can wait for.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+
+#include "abi/cm/devices.hpp"
+#include "abi/cm/objects.hpp"
+#include "abi/verbs/acknowledgements.hpp"
+#include "abi/verbs/event_descriptor.hpp"
+
+namespace weft::abi {
+
+Event::Event(Identifier& whose, rdma_cm_event_type kind, int what_status)
+    : rdma_cm_event{}, counted_by(&whose) {
+    id = &whose;
+    event = kind;
+    status = what_status;
+}
+
+void Event::tell(ConstBuffer private_data) {
+    told.assign(private_data.begin(), private_data.end());
+    constexpr std::size_t most = std::numeric_limits<std::uint8_t>::max();
+    param.conn.private_data = told.empty() ? nullptr : told.data();
+    param.conn.private_data_len = static_cast<std::uint8_t>(std::min(told.size(), most));
+}
+
+std::unique_ptr<EventChannel> make_channel() {
+    if (!Engine::start()) return nullptr;
+    auto channel = std::make_unique<EventChannel>();
+    channel->fd = make_event_descriptor();
+    return channel->fd < 0 ? nullptr : std::move(channel);
+}
+
+EventChannel::~EventChannel() {
+    // Programs destroy a channel before its identifiers, on their way out.
+    for (auto* identifier : identifiers) identifier->channel = nullptr;
+    if (fd >= 0) ::close(fd);
+}
+
+void report(Identifier& whose, rdma_cm_event_type kind, int status) {
+    report(std::make_unique<Event>(whose, kind, status));
+}
+
+void report(std::unique_ptr<Event> event) {
+    auto* channel = event->counted_by->reports_to();
+    if (!channel) return;
+    channel->events.push_back(std::move(event));
+    add_event(channel->fd);
+}
+
+/// They are out of the channel when they go: some own an identifier that reports there too.
+std::deque<std::unique_ptr<Event>> take_events_of(Identifier& one) {
+    auto* channel = one.reports_to();
+    if (!channel) return {};
+    std::deque<std::unique_ptr<Event>> taken, left;
+    for (auto& event : channel->events)
+        (event->counted_by == &one ? taken : left).push_back(std::move(event));
+    channel->events = std::move(left);
+    for (std::size_t i = 0; i < taken.size(); ++i) take_event(channel->fd);
+    return taken;
+}
+
+void report_to(Identifier& one, EventChannel* channel) {
+    auto events = take_events_of(one);
+    if (auto* before = one.reports_to()) before->identifiers.erase(&one);
+    one.channel = channel;
+    if (!channel) return;
+    channel->identifiers.insert(&one);
+    for (auto& event : events) {
+        if (event->newcomer) report_to(*event->newcomer, channel);
+        report(std::move(event));
+    }
+}
+
+namespace {
+
+/// Inside a Hold. The oldest event that the application can be told; it is its own from now on.
+Event* take_oldest(EventChannel& channel) {
+    while (!channel.events.empty()) {
+        auto event = std::move(channel.events.front());
+        channel.events.pop_front();
+        take_event(channel.fd);
+        auto& owner = *event->counted_by;
+        if (event->newcomer) {
+            --owner.requests_waiting;
+            if (owner.is_synchronous && !give_own_channel(*event->newcomer)) continue;
+            event->newcomer.release();
+        }
+        ++owner.events_delivered;
+        return event.release();
+    }
+    return nullptr;
+}
+
+int get_event(EventChannel& channel, rdma_cm_event** told) {
+    for (;;) {
+        {
+            Hold hold;
+            if (channel.is_inherited()) return fail_with(EIO);
+            auto* event = take_oldest(channel);
+            bool may_wait = !is_nonblocking(channel.fd);
+            if (!event && !may_wait) {
+                Engine::get().poll();
+                event = take_oldest(channel);
+                if (!event) Engine::get().will_wait_elsewhere();
+            }
+            if (event) {
+                *told = event;
+                return 0;
+            }
+            if (!may_wait) return fail_with(EAGAIN);
+        }
+        if (!wait_for_event(channel.fd)) return -1;
+    }
+}
+
+}  // namespace
+
+int complete(Identifier& one) {
+    if (!one.is_synchronous) return 0;
+    if (one.event) rdma_ack_cm_event(std::exchange(one.event, nullptr));
+    if (rdma_get_cm_event(one.channel, &one.event) < 0) return -1;
+    if (one.event->status == 0) return 0;
+    if (one.event->event == RDMA_CM_EVENT_REJECTED) return fail_with(ECONNREFUSED);
+    return fail_with(std::abs(one.event->status));
+}
+
+}  // namespace weft::abi
+
+using namespace weft::abi;
+
+extern "C" {
+
+rdma_event_channel* rdma_create_event_channel() {
+    Hold hold;
+    return make_channel().release();
+}
+
+void rdma_destroy_event_channel(rdma_event_channel* channel) {
+    Hold hold;
+    auto& one = of(*channel);
+    if (one.is_inherited())
+        ::close(one.fd);  // the rest of it points into the parent's engine
+    else
+        delete &one;
+}
+
+int rdma_get_cm_event(rdma_event_channel* channel, rdma_cm_event** event) {
+    if (!channel || !event) return fail_with(EINVAL);
+    for (;;) {
+        if (get_event(of(*channel), event) < 0) return -1;
+        if ((*event)->event != RDMA_CM_EVENT_CONNECT_REQUEST) return 0;
+        // Not before, because it makes objects of libibverbs, and that cannot be done in a Hold.
+        auto* newcomer = (*event)->id;
+        if (attach_device(of(*newcomer))) return 0;
+        rdma_ack_cm_event(*event);
+        rdma_destroy_id(newcomer);
+    }
+}
+
+int rdma_ack_cm_event(rdma_cm_event* event) {
+    if (!event) return fail_with(EINVAL);
+    std::unique_ptr<Event> done(static_cast<Event*>(event));
+    auto& owner = *done->counted_by;
+    acknowledge(owner, owner.events_acknowledged, 1);
+    return 0;
+}
+
+}  // extern "C"

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every bound of librdmacm in one place.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "weft/instant.hpp"
+
+namespace weft::abi::limits {
+
+/// Requests that wait for the application of one listener. A smaller backlog than the first is
+/// taken for the first: many programs say 0 or 1 and mean that they do not care.
+inline constexpr unsigned fewest_requests = 64;
+inline constexpr unsigned most_requests = 1024;
+
+/// What rdma_conn_param can say of reads under way, each way.
+inline constexpr std::uint16_t reads = 128;
+
+/// Between DISCONNECTED and TIMEWAIT_EXIT. An RNIC of InfiniBand waits here for stray packets,
+/// which TCP does for us; but there are programs that free a connection only when this is over.
+inline constexpr Duration farewell = std::chrono::milliseconds(20);
+
+}  // namespace weft::abi::limits

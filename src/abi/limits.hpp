@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many of everything the drop-in libraries give to one process: what ibv_query_device() says
+// and what is refused beyond. The bounds of a single queue or message are the engine's own.
+#pragma once
+
+#include <cstddef>
+
+namespace weft::abi::limits {
+
+inline constexpr std::size_t domains = 65'536;
+inline constexpr std::size_t regions = 131'072;
+inline constexpr std::size_t windows = 32'768;
+inline constexpr std::size_t completion_queues = 65'536;
+inline constexpr std::size_t shared_receive_queues = 65'536;
+inline constexpr std::size_t queue_pairs = 65'536;
+
+/// Asynchronous events of one context that nobody has fetched. Of more the latest are lost.
+inline constexpr std::size_t events_waiting = 4'096;
+/// How long deregistering waits for bytes the network still has.
+inline constexpr int deregistration_ms = 5'000;
+/// How long a queue pair's way back to RESET waits for the end of its connection.
+inline constexpr int reset_ms = 2'000;
+/// Every queue pair can send so many bytes without a look at tags, whether asked for or not.
+inline constexpr std::size_t inline_bytes_least = 64;
+
+}  // namespace weft::abi::limits

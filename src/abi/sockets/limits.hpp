@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every bound of the sockets in one place. The defaults are those people know from rsocket(7).
+#pragma once
+
+#include <cstdint>
+
+namespace weft::abi::sockets::limits {
+
+inline constexpr std::uint32_t queue_entries_min = 16;
+inline constexpr std::uint32_t queue_entries_max = 0xfffe;  ///< sequence numbers have 16 bits
+inline constexpr std::uint32_t queue_entries_default = 384;
+inline constexpr std::uint32_t inline_bytes_default = 64;
+inline constexpr std::uint32_t buffer_bytes_default = 128 * 1024;
+inline constexpr std::uint32_t buffer_bytes_min = 4096;
+inline constexpr std::uint32_t buffer_bytes_max = 1u << 30;
+inline constexpr std::uint32_t polling_us_default = 10;
+
+/// What one message carries at most: a long send is cut, so that the peer can begin to read.
+inline constexpr std::uint32_t transfer_bytes = 64 * 1024;
+/// Less room than this in the send buffer is no room: many small messages would cost more.
+inline constexpr std::uint32_t send_low_water = 2048;
+
+/// Of the send queue, kept for what is not the application's: two grants of credit, or one and a
+/// farewell.
+inline constexpr std::uint32_t control_entries = 4;
+/// Of the peer's receives, not used for data: our grants need some as well, and an RNIC ends a
+/// connection when a message finds none.
+inline constexpr std::uint32_t credit_reserve = 8;
+/// Receives posted beyond those the peer is told of, for its grants, for the same reason.
+inline constexpr std::uint32_t control_receives = 128;
+
+/// Windows into its receive buffer that each side may have told the other.
+inline constexpr std::uint32_t windows = 2;
+/// As one octet can say it: see wire form of the introduction.
+inline constexpr std::uint32_t mappings_max = 127u << 8;
+
+/// How long a close waits for the peer's end of the connection, so that the last words arrive even
+/// if the process ends right after.
+inline constexpr int farewell_ms = 2000;
+
+}  // namespace weft::abi::sockets::limits

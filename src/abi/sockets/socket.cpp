@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "abi/sockets/socket.hpp"
+
+#include <fcntl.h>
+
+#include <atomic>
+
+namespace weft::abi::sockets {
+namespace {
+
+std::atomic<unsigned> forks{0};
+
+}  // namespace
+
+unsigned current_generation() {
+    return forks.load(std::memory_order_relaxed);
+}
+
+void count_fork() {
+    forks.fetch_add(1, std::memory_order_relaxed);
+}
+
+Socket::Socket(int its_family, const Settings& its_settings)
+    : generation(current_generation()), family(its_family), settings(its_settings) {}
+
+bool Socket::open_channel() {
+    channel = rdma_create_event_channel();
+    if (!channel) return false;
+    // Its events are asked for, never waited for: waiting is done with the descriptor.
+    int flags = ::fcntl(channel->fd, F_GETFL);
+    return flags >= 0 && ::fcntl(channel->fd, F_SETFL, flags | O_NONBLOCK) == 0;
+}
+
+SocketPointer Socket::make(int family) {
+    auto made = std::make_shared<Socket>(family, default_settings());
+    if (!made->open_channel()) return nullptr;
+    if (rdma_create_id(made->channel, &made->id, nullptr, RDMA_PS_TCP) != 0) return nullptr;
+    return made;
+}
+
+SocketPointer Socket::adopt(rdma_cm_id& id, Socket& listener) {
+    auto made = std::make_shared<Socket>(listener.family, listener.settings);
+    made->settings.status_flags = 0;
+    if (!made->open_channel()) return nullptr;
+    if (rdma_migrate_id(&id, made->channel) != 0) return nullptr;
+    made->id = &id;
+    return made;
+}
+
+Socket::~Socket() {
+    for (auto& mapping : mappings) ibv_dereg_mr(mapping.region);
+    endpoint.reset();
+    if (id) rdma_destroy_id(id);
+    if (channel) rdma_destroy_event_channel(channel);
+}
+
+}  // namespace weft::abi::sockets

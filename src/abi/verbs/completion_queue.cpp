@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Completion queues and the channels that tell of them.
+#include <unistd.h>
+
+#include "abi/verbs/acknowledgements.hpp"
+#include "abi/verbs/async_events.hpp"
+#include "abi/verbs/context.hpp"
+#include "abi/verbs/event_descriptor.hpp"
+#include "abi/verbs/inventory.hpp"
+#include "abi/verbs/poll.hpp"
+#include "verbs/limits.hpp"
+
+namespace weft::abi {
+namespace {
+
+CompletionChannel* channel_of(CompletionQueue& queue) {
+    return queue.channel ? &of(*queue.channel) : nullptr;
+}
+
+void notify(CompletionQueue& queue) {
+    auto* channel = channel_of(queue);
+    if (!channel) return;
+    if (queue.events_waiting++ == 0) channel->with_events.push_back(queue);
+    add_event(channel->fd);
+}
+
+CompletionQueue* take_event(CompletionChannel& channel) {
+    if (channel.with_events.empty()) return nullptr;
+    auto& queue = channel.with_events.pop_front();
+    if (--queue.events_waiting > 0) channel.with_events.push_back(queue);
+    ++queue.events_delivered;
+    abi::take_event(channel.fd);
+    return &queue;
+}
+
+void forget_events(CompletionChannel& channel, CompletionQueue& queue) {
+    for (auto left = channel.with_events.size(); left > 0; --left) {
+        auto& each = channel.with_events.pop_front();
+        if (&each != &queue) channel.with_events.push_back(each);
+    }
+    for (; queue.events_waiting > 0; --queue.events_waiting) abi::take_event(channel.fd);
+}
+
+int check(const ibv_context& context, const ibv_cq_init_attr_ex& wish) {
+    constexpr std::uint32_t known_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS;
+    constexpr std::uint32_t known_flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
+    constexpr std::uint64_t known_fields = IBV_WC_STANDARD_FLAGS;
+    if (wish.comp_mask & ~known_mask) return EOPNOTSUPP;
+    if ((wish.comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) && (wish.flags & ~known_flags))
+        return EOPNOTSUPP;
+    if (wish.wc_flags & ~known_fields) return EOPNOTSUPP;
+    if (wish.cqe == 0 || wish.cqe > verbs::limits::completions) return EINVAL;
+    return wish.comp_vector >= static_cast<std::uint32_t>(context.num_comp_vectors) ? EINVAL : 0;
+}
+
+}  // namespace
+
+CompletionQueue::CompletionQueue(Context& home)
+    : ibv_cq_ex{}, Tenant(home, Kind::completion_queue) {
+    context = &home.face();
+    mutex = PTHREAD_MUTEX_INITIALIZER;
+    cond = PTHREAD_COND_INITIALIZER;
+}
+
+CompletionQueue::~CompletionQueue() {
+    Inventory::get().completion_queues.erase(engine_side.get());
+    if (!channel) return;
+    forget_events(of(*channel), *this);
+    --channel->refcnt;
+}
+
+ibv_cq_ex* create_completion_queue(ibv_context* face, ibv_cq_init_attr_ex* wish) {
+    if (int wrong = check(*face, *wish)) return refuse(wrong);
+    Hold hold;
+    auto& context = of(*face);
+    if (int wrong = why_not(context, Kind::completion_queue)) return refuse(wrong);
+    return make_or_refuse([&]() -> ibv_cq_ex* {
+        auto queue = std::make_unique<CompletionQueue>(context);
+        auto* itself = queue.get();
+        auto made =
+            Engine::get().device().make_completion_queue(wish->cqe, [itself] { notify(*itself); });
+        if (!made) return refuse(errno_of(made.error()));
+        queue->engine_side = std::move(*made);
+        queue->cq_context = wish->cq_context;
+        queue->cqe = static_cast<int>(queue->engine_side->capacity());
+        fill_readers(*queue);
+        Inventory::get().completion_queues[queue->engine_side.get()] = itself;
+        queue->channel = wish->channel;
+        if (wish->channel) ++wish->channel->refcnt;
+        return queue.release();
+    });
+}
+
+int request_notification(ibv_cq* face, int solicited_only) {
+    Hold hold;
+    auto& queue = of(*face);
+    if (queue.is_inherited()) return EIO;
+    using enum verbs::CompletionQueue::Wanted;
+    queue.engine_side->arm(solicited_only ? solicited : any);
+    auto* channel = channel_of(queue);
+    if (channel && !channel->reader_waits_here) Engine::get().will_wait_elsewhere();
+    return 0;
+}
+
+}  // namespace weft::abi
+
+using namespace weft::abi;
+
+extern "C" {
+
+ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* cq_context,
+                      ibv_comp_channel* channel, int vector) {
+    if (entries <= 0 || vector < 0) return refuse(EINVAL);
+    ibv_cq_init_attr_ex wish{};
+    wish.cqe = static_cast<std::uint32_t>(entries);
+    wish.cq_context = cq_context;
+    wish.channel = channel;
+    wish.comp_vector = static_cast<std::uint32_t>(vector);
+    return reinterpret_cast<ibv_cq*>(create_completion_queue(context, &wish));
+}
+
+int ibv_resize_cq(ibv_cq* face, int entries) {
+    if (entries <= 0) return EINVAL;
+    Hold hold;
+    auto& queue = of(*face);
+    if (queue.is_inherited()) return EIO;
+    try {
+        auto resized = queue.engine_side->resize(static_cast<std::size_t>(entries));
+        if (!resized) return errno_of(resized.error());
+    } catch (const std::bad_alloc&) {
+        return ENOMEM;
+    }
+    queue.cqe = entries;
+    return 0;
+}
+
+int ibv_destroy_cq(ibv_cq* face) {
+    auto& queue = of(*face);
+    std::uint32_t delivered = 0, async_delivered = 0;
+    {
+        Hold hold;
+        if (queue.is_inherited()) return 0;
+        if (queue.users > 0) return EBUSY;
+        if (queue.channel) forget_events(of(*queue.channel), queue);
+        forget_async_events(of(*queue.context), face);
+        Inventory::get().completion_queues.erase(queue.engine_side.get());
+        queue.engine_side.reset();
+        delivered = queue.events_delivered;
+        async_delivered = queue.async_events_delivered;
+    }
+    await_acknowledgements(*face, face->comp_events_completed, delivered);
+    await_acknowledgements(*face, face->async_events_completed, async_delivered);
+    Hold hold;
+    delete &queue;
+    return 0;
+}
+
+ibv_comp_channel* ibv_create_comp_channel(ibv_context* face) {
+    Hold hold;
+    auto& context = of(*face);
+    if (int wrong = why_not(context, Kind::channel)) return refuse(wrong);
+    return make_or_refuse([&]() -> ibv_comp_channel* {
+        auto channel = std::make_unique<CompletionChannel>(context);
+        channel->fd = make_event_descriptor();
+        return channel->fd < 0 ? nullptr : channel.release();
+    });
+}
+
+int ibv_destroy_comp_channel(ibv_comp_channel* face) {
+    Hold hold;
+    auto& channel = of(*face);
+    if (channel.is_inherited()) return 0;
+    if (channel.refcnt > 0) return EBUSY;
+    ::close(channel.fd);
+    delete &channel;
+    return 0;
+}
+
+int ibv_get_cq_event(ibv_comp_channel* face, ibv_cq** cq, void** cq_context) {
+    auto& channel = of(*face);
+    for (;;) {
+        {
+            Hold hold;
+            if (channel.is_inherited()) {
+                errno = EIO;
+                return -1;
+            }
+            if (auto* queue = take_event(channel)) {
+                *cq = queue->face();
+                *cq_context = queue->cq_context;
+                return 0;
+            }
+            channel.reader_waits_here = !is_nonblocking(channel.fd);
+            if (!channel.reader_waits_here) {
+                errno = EAGAIN;
+                return -1;
+            }
+        }
+        if (!wait_for_event(channel.fd)) return -1;
+    }
+}
+
+void ibv_ack_cq_events(ibv_cq* cq, unsigned count) {
+    if (count > 0) acknowledge(*cq, cq->comp_events_completed, count);
+}
+
+}  // extern "C"
