@@ -179,7 +179,6 @@ void Engine::poll() {
 }
 
 void Engine::push() {
-    drives_.fetch_add(1, std::memory_order_relaxed);
     world_->push();
 }
 
