@@ -55,6 +55,16 @@ void forget_parents_engine() {
     ++the_generation;
 }
 
+/// An eventfd that somebody sleeps at.
+void ring(int bell) {
+    std::uint64_t one = 1;
+    [[maybe_unused]] auto written = ::write(bell, &one, sizeof one);
+}
+void hush(int bell) {
+    std::uint64_t count = 0;
+    [[maybe_unused]] auto read = ::read(bell, &count, sizeof count);
+}
+
 std::string_view variable(const char* name) {
     const char* value = ::secure_getenv(name);
     return value ? value : "";
@@ -104,12 +114,14 @@ void Engine::on_event(std::function<void(const verbs::AsyncEvent&)> heard) {
 }
 
 Engine::~Engine() {
-    if (wake_ >= 0) ::close(wake_);
+    for (int each : {wake_, wake_waiter_})
+        if (each >= 0) ::close(each);
 }
 
 void Engine::abandon() {
     world_->abandon();
     ::close(wake_);
+    ::close(wake_waiter_);
 }
 
 bool Engine::begin() {
@@ -126,7 +138,8 @@ bool Engine::begin() {
         *world_, {.on_event = tell, .regions_max = limits::regions + limits::windows});
     install_memory_guard();
     wake_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (wake_ < 0) return false;
+    wake_waiter_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (wake_ < 0 || wake_waiter_ < 0) return false;
 
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     ::pthread_once(&once, [] {
@@ -175,18 +188,35 @@ void Engine::will_wait_elsewhere() {
 }
 
 void Engine::wake_helper() {
-    std::uint64_t one = 1;
-    [[maybe_unused]] auto written = ::write(wake_, &one, sizeof one);
+    ring(wake_);
+}
+
+void Engine::wake_sleepers(Instant due) {
+    auto too_long = [&](const std::optional<Instant>& wakes) { return !wakes || due < *wakes; };
+    if (waiter_sleeps_.load(std::memory_order_relaxed) && too_long(waiter_wakes_)) {
+        waiter_sleeps_.store(false, std::memory_order_relaxed);
+        ring(wake_waiter_);
+    }
+    if (helper_.load(std::memory_order_relaxed) == Helper::watching && too_long(helper_wakes_))
+        wake_helper();
 }
 
 void Engine::mind_the_time() {
-    if (helper_.load(std::memory_order_relaxed) != Helper::watching) return;
+    bool someone_sleeps = waiter_sleeps_.load(std::memory_order_relaxed) ||
+                          helper_.load(std::memory_order_relaxed) == Helper::watching;
+    if (!someone_sleeps) return;
     auto due = world_->due();
-    if (due && (!helper_wakes_ || *due < *helper_wakes_)) wake_helper();
+    if (!due) return;
+    if (due->nanoseconds > now_ns()) return wake_sleepers(*due);
+    // Something is to be done now, most often to tell somebody of a completion. Done here it takes
+    // less than to wake another thread for it.
+    int kept = errno;
+    world_->turn(Wait::not_at_all);
+    if ((due = world_->due())) wake_sleepers(*due);
+    errno = kept;
 }
 
 void Engine::help() {
-    std::uint64_t count = 0;
     auto seen = drives_.load();
     for (;;) {
         pollfd sources[] = {{wake_, POLLIN, 0}, {world_->descriptor(), POLLIN, 0}};
@@ -198,8 +228,7 @@ void Engine::help() {
             if (woken <= 0) continue;
             seen = drives_.load(std::memory_order_relaxed);
         }
-        while (::read(wake_, &count, sizeof count) > 0) {
-        }
+        hush(wake_);
         {
             Hold hold;
             world_->turn(Wait::not_at_all);
@@ -214,13 +243,15 @@ void Engine::help() {
 int Engine::wait_readable(int descriptor, int timeout_ms) {
     /// Also when the thread is cancelled in its sleep.
     struct Watch {
-        explicit Watch(std::atomic<bool>& taken) : flag(taken), is_ours(!taken.exchange(true)) {}
+        explicit Watch(Engine& of) : engine(of), is_ours(!of.someone_waits_.exchange(true)) {}
         ~Watch() {
-            if (is_ours) flag.store(false);
+            if (!is_ours) return;
+            engine.waiter_sleeps_.store(false);
+            engine.someone_waits_.store(false);
         }
-        std::atomic<bool>& flag;
+        Engine& engine;
         bool is_ours;
-    } watch(someone_waits_);
+    } watch(*this);
 
     std::optional<Instant> end;
     if (timeout_ms >= 0) end = Instant{now_ns()} + std::chrono::milliseconds(timeout_ms);
@@ -232,10 +263,15 @@ int Engine::wait_readable(int descriptor, int timeout_ms) {
             world_->turn(Wait::not_at_all);
             auto due = world_->due();
             if (due && (!wake_by || *due < *wake_by)) wake_by = due;
+            waiter_wakes_ = wake_by;
+            waiter_sleeps_.store(true);
         }
-        pollfd sources[] = {{descriptor, POLLIN, 0}, {world_->descriptor(), POLLIN, 0}};
-        auto ready = ::poll(sources, watch.is_ours ? 2 : 1, ms_until(wake_by));
+        pollfd sources[] = {
+            {descriptor, POLLIN, 0}, {world_->descriptor(), POLLIN, 0}, {wake_waiter_, POLLIN, 0}};
+        auto ready = ::poll(sources, watch.is_ours ? 3 : 1, ms_until(wake_by));
+        if (watch.is_ours) waiter_sleeps_.store(false);
         if (ready < 0) return ready;
+        if (sources[2].revents != 0) hush(wake_waiter_);
         if (sources[0].revents != 0) return 1;
         if (end && ms_until(end) == 0) return 0;
     }

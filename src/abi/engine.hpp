@@ -74,8 +74,9 @@ private:
     bool begin();
     void help();
     void wake_helper();
-    /// At the end of a Hold: whether the helper sleeps longer than it now may.
+    /// At the end of a Hold: whether whoever minds the network sleeps longer than it now may.
     void mind_the_time();
+    void wake_sleepers(Instant due);
 
     std::unique_ptr<LinuxWorld> world_;
     std::unique_ptr<verbs::Device> device_;
@@ -86,6 +87,11 @@ private:
     enum class Helper : std::uint8_t { at_work, standing_back, watching };
     std::atomic<Helper> helper_{Helper::at_work};
     std::optional<Instant> helper_wakes_;  ///< inside a Hold: by itself, while watching
+
+    // The same of the thread in wait_readable() that moves the network.
+    int wake_waiter_ = -1;
+    std::atomic<bool> waiter_sleeps_{false};
+    std::optional<Instant> waiter_wakes_;
 };
 
 }  // namespace weft::abi

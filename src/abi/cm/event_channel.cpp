@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "abi/cm/devices.hpp"
+#include "abi/cm/limits.hpp"
 #include "abi/cm/objects.hpp"
 #include "abi/verbs/acknowledgements.hpp"
 #include "abi/verbs/event_descriptor.hpp"
@@ -34,10 +35,17 @@ std::unique_ptr<EventChannel> make_channel() {
     return channel->fd < 0 ? nullptr : std::move(channel);
 }
 
-EventChannel::~EventChannel() {
+void EventChannel::fall_silent() {
     // Programs destroy a channel before its identifiers, on their way out.
     for (auto* identifier : identifiers) identifier->channel = nullptr;
-    if (fd >= 0) ::close(fd);
+    identifiers.clear();
+    for (auto count = events.size(); count > 0; --count) take_event(fd);
+    events.clear();
+    if (fd >= 0 && readers == 0) ::close(std::exchange(fd, -1));
+}
+
+EventChannel::~EventChannel() {
+    fall_silent();
 }
 
 void report(Identifier& whose, rdma_cm_event_type kind, int status) {
@@ -95,25 +103,61 @@ Event* take_oldest(EventChannel& channel) {
     return nullptr;
 }
 
-int get_event(EventChannel& channel, rdma_cm_event** told) {
-    for (;;) {
-        {
+/// Outside a Hold. False, and errno: the wait was interrupted.
+bool wait_at(EventChannel& channel) {
+    /// Also undone where the thread is cancelled in its wait.
+    struct Reader {
+        explicit Reader(EventChannel& of) : where(of) {
             Hold hold;
-            if (channel.is_inherited()) return fail_with(EIO);
-            auto* event = take_oldest(channel);
-            bool may_wait = !is_nonblocking(channel.fd);
-            if (!event && !may_wait) {
-                Engine::get().poll();
-                event = take_oldest(channel);
-                if (!event) Engine::get().will_wait_elsewhere();
-            }
-            if (event) {
-                *told = event;
-                return 0;
-            }
-            if (!may_wait) return fail_with(EAGAIN);
+            ++where.readers;
+            descriptor = where.fd;
         }
-        if (!wait_for_event(channel.fd)) return -1;
+        ~Reader() {
+            Hold hold;
+            --where.readers;
+        }
+        EventChannel& where;
+        int descriptor = -1;
+    } reader(channel);
+    return wait_for_event(reader.descriptor);
+}
+
+int get_event(EventChannel& channel, rdma_cm_event** told) {
+    do {
+        Hold hold;
+        if (channel.is_inherited()) return fail_with(EIO);
+        if (channel.is_destroyed) continue;
+        auto* event = take_oldest(channel);
+        bool may_wait = !is_nonblocking(channel.fd);
+        if (!event && !may_wait) {
+            Engine::get().poll();
+            event = take_oldest(channel);
+            if (!event) Engine::get().will_wait_elsewhere();
+        }
+        if (event) {
+            *told = event;
+            return 0;
+        }
+        if (!may_wait) return fail_with(EAGAIN);
+    } while (wait_at(channel));
+    return -1;
+}
+
+/// Inside a Hold. Programs destroy a channel while a thread of theirs waits there, or is about to:
+/// rping's and cmtime's do. In the kernel's hands it would wait until the process ends, and so it
+/// does in ours. So long the channel cannot be freed; but nobody comes back to one of long ago.
+void bury(EventChannel& channel) {
+    static auto* destroyed = new std::deque<EventChannel*>;
+    channel.fall_silent();
+    channel.is_destroyed = true;
+    destroyed->push_back(&channel);
+    for (auto count = destroyed->size(); count > limits::destroyed_channels; --count) {
+        auto* oldest = destroyed->front();
+        destroyed->pop_front();
+        if (oldest->readers == 0)
+            delete oldest;
+        else
+            destroyed->push_back(oldest);
     }
 }
 
@@ -140,12 +184,14 @@ rdma_event_channel* rdma_create_event_channel() {
 }
 
 void rdma_destroy_event_channel(rdma_event_channel* channel) {
+    if (!channel) return;
     Hold hold;
     auto& one = of(*channel);
-    if (one.is_inherited())
+    if (one.is_inherited()) {
         ::close(one.fd);  // the rest of it points into the parent's engine
-    else
-        delete &one;
+    } else {
+        bury(one);
+    }
 }
 
 int rdma_get_cm_event(rdma_event_channel* channel, rdma_cm_event** event) {

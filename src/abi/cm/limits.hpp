@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 
 #include "weft/instant.hpp"
@@ -20,5 +21,8 @@ inline constexpr std::uint16_t reads = 128;
 /// Between DISCONNECTED and TIMEWAIT_EXIT. An RNIC of InfiniBand waits here for stray packets,
 /// which TCP does for us; but there are programs that free a connection only when this is over.
 inline constexpr Duration farewell = std::chrono::milliseconds(20);
+
+/// Kept a while for threads that have not noticed.
+inline constexpr std::size_t destroyed_channels = 64;
 
 }  // namespace weft::abi::limits

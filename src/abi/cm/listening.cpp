@@ -54,12 +54,17 @@ Address place_of(const Identifier& one) {
     return name.address();
 }
 
+unsigned requests_for(int backlog) {
+    if (backlog <= 0) return limits::most_requests;  // the system's choice
+    return std::clamp(static_cast<unsigned>(backlog), limits::fewest_requests,
+                      limits::most_requests);
+}
+
 /// Inside a Hold.
 int listen(Identifier& one, int backlog) {
     if (one.is_inherited()) return fail_with(EIO);
     if (one.stage != Stage::bound) return fail_with(EINVAL);
-    one.requests_max = std::clamp(backlog > 0 ? static_cast<unsigned>(backlog) : 0u,
-                                  limits::fewest_requests, limits::most_requests);
+    one.requests_max = requests_for(backlog);
     auto listener = Engine::get().device().listen(
         place_of(one), [&one](std::unique_ptr<verbs::ConnectionRequest> request) {
             take_request(one, std::move(request));

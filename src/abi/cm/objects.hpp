@@ -43,9 +43,13 @@ struct EventChannel : rdma_event_channel, Born {
     EventChannel() : rdma_event_channel{-1} {}
     ~EventChannel();
     EventChannel(const EventChannel&) = delete;
+    /// Nothing is told here any more. Closes the descriptor, unless somebody waits for it.
+    void fall_silent();
 
     std::deque<std::unique_ptr<Event>> events;
     std::unordered_set<Identifier*> identifiers;  ///< that report here
+    unsigned readers = 0;                         ///< threads that wait for an event
+    bool is_destroyed = false;
 };
 
 /// How far an identifier has come.
