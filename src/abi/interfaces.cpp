@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <tuple>
 
 namespace weft::abi {
 namespace {
@@ -64,9 +65,12 @@ std::vector<Interface> list_interfaces() {
         interface.mtu = mtu_of(name);
         listed.push_back(std::move(interface));
     }
-    std::sort(listed.begin(), listed.end(), [](const Interface& a, const Interface& b) {
-        return std::pair(a.is_loopback, a.index) < std::pair(b.is_loopback, b.index);
-    });
+    auto place = [](const Interface& each) {
+        bool is_of_use = each.is_up && !each.addresses.empty();
+        return std::tuple(!is_of_use, each.is_loopback, each.index);
+    };
+    std::sort(listed.begin(), listed.end(),
+              [&](const Interface& a, const Interface& b) { return place(a) < place(b); });
     return listed;
 }
 

@@ -21,7 +21,8 @@ struct Interface {
     std::vector<std::string> addresses;  ///< in numbers, without a zone
 };
 
-/// In the order of their indexes, the loopback last: who takes the first there is, wants a network.
+/// Those first that are up and have an address, and of them the loopback last; else in the order of
+/// their indexes. Who takes the first there is, as many programs do, wants a network that works.
 std::vector<Interface> list_interfaces();
 
 }  // namespace weft::abi
