@@ -9,9 +9,8 @@
 #pragma once
 
 #include <functional>
-#include <list>
 
-#include "sim/rdma_station.hpp"
+#include "sim/rdma_work_tags.hpp"
 
 namespace weft::sim {
 
@@ -57,33 +56,6 @@ struct Draft {
     verbs::WindowBinding binding;
     verbs::FastRegistration registration;
     Bytes changed;  ///< what the target will hold, if it changes
-};
-
-/// An endpoint's windows, and tags for fast registration.
-class WorkTags {
-public:
-    explicit WorkTags(Station& station);
-    /// All new: nobody knows what has become of the old ones.
-    void renew();
-    void drop();
-    /// What the peer may use.
-    std::vector<std::shared_ptr<Grant>> grants() const;
-
-    struct Window {
-        std::unique_ptr<verbs::MemoryWindow> window;
-        verbs::WindowKind kind{};
-        std::shared_ptr<Grant> grant;
-    };
-    struct FastTag {
-        std::unique_ptr<verbs::MemoryRegion> region;
-        Stretches memory;
-        std::shared_ptr<Grant> grant;
-    };
-    std::list<Window> windows;
-    std::list<FastTag> fast_tags;
-
-private:
-    Station& station_;
 };
 
 /// Posts something at random; nothing if chance would have what cannot be now.
