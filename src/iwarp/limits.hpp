@@ -11,8 +11,8 @@ namespace weft::iwarp::limits {
 
 /// An FPDU up to this size needs no buffer from the pool to be verified in.
 inline constexpr std::size_t small_fpdu = 256;
-/// What all connections of a device may hold of FPDUs that are not verified yet. Beyond it a
-/// connection waits its turn.
+/// What all connections of a device may hold of FPDUs that are not verified yet, and of answers
+/// that are not sent yet. Beyond it a connection waits its turn.
 inline constexpr std::size_t fpdu_buffer_bytes = 64u << 20;
 /// What the pool keeps of it for the next FPDU, so that it is in the processor's cache.
 inline constexpr std::size_t fpdu_buffer_bytes_kept = 1u << 20;
@@ -42,6 +42,9 @@ inline constexpr Duration rest_after = std::chrono::seconds(1);
 /// call then carries less: a quarter of it made 1 MiB Writes a quarter slower. More makes a
 /// Terminate wait longer.
 inline constexpr std::size_t lent_bytes = 1u << 20;
+/// No further answer is copied while one connection has this much of the pool lent to its stream:
+/// so much fits a core's cache, and a few hundred peers that do not read cannot have it all.
+inline constexpr std::size_t copied_bytes = 512u << 10;
 /// Pieces of memory whose bytes one FPDU carries. Where memory is in smaller pieces FPDUs are
 /// shorter.
 inline constexpr std::size_t payload_pieces_per_fpdu = 16;

@@ -20,11 +20,13 @@ Session::Session(SessionOwner& owner, MemoryTable& memory, Asker asker, FpduBuff
       reads_(terms.outbound_reads),
       responder_(memory, asker, terms.inbound_reads),
       inbound_(owner, memory, asker, terms_, responder_, reads_),
-      receiver_(inbound_, buffers, *this,
+      receiver_waits_(owner),
+      sender_waits_(owner),
+      receiver_(inbound_, buffers, receiver_waits_,
                 {.checksum = terms.checksum,
                  .markers = terms.markers_in,
                  .placement = options.placement}),
-      sender_(*this, memory,
+      sender_(*this, memory, buffers, sender_waits_,
               {.checksum = terms.checksum,
                .markers = terms.markers_out,
                .ulpdu_max = ulpdu_max(terms, options.segment_size)}),
@@ -237,7 +239,8 @@ void Session::tick(Instant now) {
     bool stalled = receiver_.is_stalled();
     if (receive_patience_.is_over(now, stalled, receiver_.fpdu_count()))
         return fail(fault(wire::UntaggedBufferError::no_buffer));
-    bool peer_is_slow = receiver_.is_amid_fpdu() && !stalled && !is_waiting_for_buffer;
+    bool peer_is_slow =
+        receiver_.is_amid_fpdu() && !stalled && !receiver_waits_.is_waiting_for_buffer;
     if (fpdu_patience_.is_over(now, peer_is_slow, receiver_.fpdu_count()))
         return fail(fault(wire::MpaError::connection_lost));
 }

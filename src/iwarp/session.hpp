@@ -28,7 +28,7 @@ struct SessionOptions {
 /// The largest ULPDU to send under these terms.
 std::size_t ulpdu_max(const Terms& terms, std::size_t segment_size);
 
-class Session final : private MessageSource, private FpduBufferWaiter {
+class Session final : private MessageSource {
 public:
     Session(SessionOwner& owner, MemoryTable& memory, Asker asker, FpduBuffers& buffers,
             const Terms& terms, const SessionOptions& options);
@@ -57,10 +57,16 @@ public:
 
 private:
     enum class Origin : std::uint8_t { connection, answer, work };
+    struct BufferWaiter final : FpduBufferWaiter {
+        explicit BufferWaiter(SessionOwner& owner) : owner_(owner) {}
+        void buffer_available() override { owner_.wake(); }
+
+    private:
+        SessionOwner& owner_;
+    };
 
     std::optional<Message> next_message() override;
     void message_sent() override;
-    void buffer_available() override { owner_.wake(); }
 
     bool may_speak() const;
     Message ready_message();
@@ -76,6 +82,7 @@ private:
     OutstandingReads reads_;
     ReadResponder responder_;
     Inbound inbound_;
+    BufferWaiter receiver_waits_, sender_waits_;
     FpduReceiver receiver_;
     FpduSender sender_;
 

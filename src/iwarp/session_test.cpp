@@ -117,6 +117,26 @@ TEST(Session, TellsOfAFaultThatItsOwnerFindsWhileItIsAskedForWork) {
     expect_failure(side, local_fault());
 }
 
+// Memory that changes.
+
+TEST(Session, AnswersAReadWithBytesThatNothingChangesAfterTheChecksum) {
+    SessionSide side(terms(Role::responder));
+    auto tag = side.add_region(1000, 5000, all_rights);
+    auto before = Bytes(side.arena.begin() + 1000, side.arena.begin() + 6000);
+    side.hear(stream_of(read_header, octets_of(read_of(tag, base + 1000, 5000))));
+    std::array<ConstBuffer, 8> pieces;
+    ASSERT_GT(side.session().pending(pieces), 0u);
+    // RFC 5040 section 5.5 lets a peer write what it is still reading, and owners change their
+    // memory when they like.
+    side.hear(stream_of(write_to(tag, base + 1000), pattern(100, 3)));
+    side.arena[1500] ^= std::byte{1};
+    auto said = side.say();
+    FpduStream decoded(said, {.checksum = true});
+    ASSERT_EQ(decoded.messages().size(), 1u);
+    EXPECT_EQ(decoded.messages()[0].payload, before);
+    EXPECT_FALSE(side.failure);
+}
+
 // Memory that is taken away.
 
 TEST(Session, PlacesNothingInMemoryTakenAwayAmidAWrite) {

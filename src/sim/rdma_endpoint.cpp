@@ -98,9 +98,10 @@ bool Endpoint::post(Draft& draft) {
     if (work->remote && work->changes_memory()) {
         ++work->remote->changes;
         work->remote->lease->may_become(draft.changed);
+        overtake(work->remote->reads, draft.changed);
     }
     if (work->awaits_answer()) {
-        if (work->remote && !work->changes_memory()) ++work->remote->reads;
+        if (work->remote && !work->changes_memory()) work->remote->reads.push_back(work);
         if (work->local) {
             auto brought = work->payload;
             brought.resize(work->local->size());
@@ -114,6 +115,17 @@ bool Endpoint::post(Draft& draft) {
     sent_.push_back(work);
     unfinished_.push_back(work);
     return true;
+}
+
+void Endpoint::overtake(const std::vector<std::weak_ptr<Work>>& reads, const Bytes& changed) {
+    for (auto& each : reads) {
+        auto read = each.lock();
+        if (!read || !read->local) continue;
+        read->overtaken = true;
+        auto brought = changed;
+        brought.resize(read->local->size());
+        read->local->may_become(brought);
+    }
 }
 
 void Endpoint::post_receive(bool bad) {
@@ -182,7 +194,10 @@ void Endpoint::end_successful(Work& work) {
             if (earlier.get() == &work) break;
         }
         carried_out_before(work);
-        if (work.local) work.local->settle("what a read or atomic brought");
+        if (work.local && work.overtaken)
+            work.local->settle_for_any_since("what a read brought that a write overtook");
+        else if (work.local)
+            work.local->settle("what a read or atomic brought");
         if (work.changes_memory())
             carry_out(work);
         else
@@ -199,7 +214,8 @@ void Endpoint::end_successful(Work& work) {
 
 void Endpoint::let_linger(Work& work) {
     auto until = station.world.now() + habits.links.longest_delay + clog_max;
-    if (work.remote) --work.remote->reads;
+    if (work.remote)
+        std::erase_if(work.remote->reads, [&](auto& each) { return each.lock().get() == &work; });
     pair_.lingering.emplace_back(until, std::move(work.remote));
     for (auto& use : work.uses) pair_.lingering.emplace_back(until, std::move(use));
     work.uses.clear();

@@ -80,6 +80,8 @@ private:
     void left();
 
     void send_completed(const verbs::Completion& completion);
+    /// What these reads bring may be what is written behind them.
+    void overtake(const std::vector<std::weak_ptr<Work>>& reads, const Bytes& changed);
     void end_successful(Work& work);
     /// The peer has answered, and its network may have what it answered with for a little longer.
     void let_linger(Work& work);

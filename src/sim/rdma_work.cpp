@@ -305,8 +305,10 @@ private:
     bool send_what_is_being_read() {
         auto read = endpoint_.last_read.lock();
         if (!read || read->ended || !read->local || read->local->has_ended() || read->fails_here ||
-            read->operation != Operation::read || read->payload.size() > station_.receive_size)
+            read->overtaken || read->operation != Operation::read ||
+            read->payload.size() > station_.receive_size)
             return false;
+        read->passed_on = true;
         draft.request.fenced = true;
         draft.local = {read->sink};
         draft.work->local = read->local;
@@ -319,7 +321,8 @@ private:
         bool reads = rights == Rights::remote_read;
         if (known && random_.chance(40) && !known->lease->has_ended() &&
             known->place.grant->usable && allows(known->place.grant->rights, rights) &&
-            (reads || known->reads == 0) && (rights != Rights::remote_atomic || is_word(*known))) {
+            (reads || may_overtake(known->reads)) &&
+            (rights != Rights::remote_atomic || is_word(*known))) {
             draft.work->remote = known;
         } else {
             auto grants = endpoint_.peer().tags.grants();
@@ -333,6 +336,20 @@ private:
         draft.request.remote = place.grant->remote(place.offset);
         use(place.grant);
         return true;
+    }
+
+    /// Whether these reads bear being answered with what is written behind them: not if others
+    /// count on their bytes, nor if the answer is lent from the memory itself, which the network
+    /// here wants to stay as it is.
+    bool may_overtake(const std::vector<std::weak_ptr<Work>>& reads) const {
+        if (reads.empty()) return true;
+        if (!endpoint_.connection) return false;
+        auto& facts = endpoint_.connection->facts();
+        if (!facts.checksums && !facts.markers_in) return false;
+        return std::none_of(reads.begin(), reads.end(), [](auto& each) {
+            auto read = each.lock();
+            return !read || read->passed_on;
+        });
     }
 
     static bool is_word(const Target& target) {

@@ -5,7 +5,8 @@
 // Work that is meant to succeed never races with other work, as no application's should: what a
 // request is about is leased. Only along one queue pair, where RDMA promises an order, does work
 // build on work that has not ended: a write, and a read of the same bytes; a read, and behind a
-// fence a send of what it brought.
+// fence a send of what it brought. One race there is, for RFC 5040 allows it: a write to bytes that
+// are still being read. Each byte of the answer is then an old or a new one.
 #pragma once
 
 #include <functional>
@@ -15,13 +16,14 @@
 namespace weft::sim {
 
 class Endpoint;
+struct Work;
 
 /// A place in the peer's memory that work under way is about.
 struct Target {
     Place place;
     std::shared_ptr<Lease> lease;
-    unsigned changes = 0;  ///< that have not been carried out yet
-    unsigned reads = 0;    ///< whose bytes have not come yet
+    unsigned changes = 0;                      ///< that have not been carried out yet
+    std::vector<std::weak_ptr<Work>> reads{};  ///< whose bytes have not come yet
 };
 
 struct Work {
@@ -33,7 +35,9 @@ struct Work {
     bool fails_there = false;  ///< the peer will refuse it
     bool carried_out = false;  ///< its change of the peer's memory is known to be there
     bool ended = false;
-    Bytes payload;  ///< what is sent or written; what a read or atomic shall bring
+    bool overtaken = false;  ///< a read: what it reads has been changed behind it
+    bool passed_on = false;  ///< a read: what it brings is sent behind a fence
+    Bytes payload;           ///< what is sent or written; what a read or atomic shall bring
     std::uint32_t immediate = 0;
     SteeringTag invalidate{};
     verbs::LocalMemory sink{};  ///< of a read
