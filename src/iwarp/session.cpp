@@ -128,7 +128,7 @@ void Session::message_sent() {
     auto origin = under_way_.front();
     under_way_.pop_front();
     if (origin == Origin::answer) responder_.message_sent();
-    if (origin == Origin::work && !failed_) owner_.work_sent();
+    if (origin == Origin::work) owner_.work_sent();
 }
 
 Message Session::ready_message() {
@@ -163,7 +163,6 @@ void Session::fail(Error why) {
 }
 
 void Session::tell_owner(const wire::TerminateControl& why, FaultOf whose) {
-    failed_ = true;
     owner_.session_failed(why, whose);
 }
 

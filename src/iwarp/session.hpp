@@ -89,9 +89,8 @@ private:
     Ring<Origin> under_way_;  ///< whose messages the sender has begun
     bool answer_is_next_ = true;
     bool ready_message_due_;
-    bool may_begin_;       ///< even if the peer has not spoken
-    bool ended_ = false;   ///< nothing more is received, and no message begins
-    bool failed_ = false;  ///< and the owner was told so
+    bool may_begin_;      ///< even if the peer has not spoken
+    bool ended_ = false;  ///< nothing more is received, and no message begins
 
     Patience fpdu_patience_{limits::fpdu_patience};
     Patience receive_patience_;

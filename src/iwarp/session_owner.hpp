@@ -33,7 +33,8 @@ class SessionOwner {
 public:
     /// The next message of the send queue, if one may go now; MessageSource's rules.
     virtual std::optional<Message> next_work() = 0;
-    /// The oldest message of next_work() has been handed to TCP whole.
+    /// The oldest message of next_work() has been handed to TCP whole: none of its bytes is lent
+    /// any more. Never comes for a message that the end of the session cut short.
     virtual void work_sent() = 0;
     /// The oldest read or atomic under way has its answer: `original` is an atomic's.
     virtual void read_ended(std::uint64_t original) = 0;
@@ -47,7 +48,8 @@ public:
     /// The first whole FPDU of the peer has come: now a responder knows that the peer is ready.
     virtual void peer_spoke() = 0;
     /// The connection is over because of `why`, which a Terminate tells the peer; or, if it came
-    /// from the peer, which the peer's Terminate told us. Called once, and nothing after it.
+    /// from the peer, which the peer's Terminate told us. Called once, and nothing after it but
+    /// work_sent(), for what the stream had already.
     virtual void session_failed(const wire::TerminateControl& why, FaultOf whose) = 0;
 
 protected:

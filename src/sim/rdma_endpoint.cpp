@@ -214,8 +214,10 @@ void Endpoint::end_successful(Work& work) {
 
 void Endpoint::let_linger(Work& work) {
     auto until = station.world.now() + habits.links.longest_delay + clog_max;
-    if (work.remote)
+    if (work.remote) {
         std::erase_if(work.remote->reads, [&](auto& each) { return each.lock().get() == &work; });
+        work.remote->lent_until = until;
+    }
     pair_.lingering.emplace_back(until, std::move(work.remote));
     for (auto& use : work.uses) pair_.lingering.emplace_back(until, std::move(use));
     work.uses.clear();
@@ -225,10 +227,13 @@ void Endpoint::end_failed(Work& work, Status status) {
     work.ended = true;
     pair_.failed = true;
     check_excuse(work, status);
-    // No byte comes any more; but what was going out may still be lent.
     if (work.awaits_answer() && work.local)
         work.local->settle_for_any("the memory of a read or atomic that failed");
-    pair_.frozen.push_back(std::move(work.local));
+    // No byte comes or goes any more: the memory is the application's again.
+    if (!work.awaits_answer() && work.local.use_count() == 1 && !work.local->has_ended())
+        station.memory.write(work.local->stretches(),
+                             station.memory.random_bytes(work.local->size()));
+    work.local.reset();
     for (auto& use : work.uses) pair_.frozen.push_back(use);
 }
 

@@ -24,7 +24,8 @@ struct Pair {
     bool excused = false;         ///< something was done for which work may fail
     bool failed = false;          ///< some work has
     std::unique_ptr<Endpoint> ends[2];
-    /// Memory of failed work: may be lent to the network until both ends have left it.
+    /// What failed work was about there, or a queue pair that was destroyed with work under way:
+    /// may be lent to the network until both ends have left it.
     std::vector<std::shared_ptr<void>> frozen;
     /// Memory that answers were sent from: may be lent for a little longer.
     std::deque<std::pair<Instant, std::shared_ptr<void>>> lingering;

@@ -321,7 +321,7 @@ private:
         bool reads = rights == Rights::remote_read;
         if (known && random_.chance(40) && !known->lease->has_ended() &&
             known->place.grant->usable && allows(known->place.grant->rights, rights) &&
-            (reads || may_overtake(known->reads)) &&
+            (reads || may_overtake(*known)) &&
             (rights != Rights::remote_atomic || is_word(*known))) {
             draft.work->remote = known;
         } else {
@@ -338,15 +338,16 @@ private:
         return true;
     }
 
-    /// Whether these reads bear being answered with what is written behind them: not if others
+    /// Whether the reads of it bear being answered with what is written behind them: not if others
     /// count on their bytes, nor if the answer is lent from the memory itself, which the network
     /// here wants to stay as it is.
-    bool may_overtake(const std::vector<std::weak_ptr<Work>>& reads) const {
-        if (reads.empty()) return true;
+    bool may_overtake(const Target& target) const {
+        bool is_read = !target.reads.empty() || station_.world.now() < target.lent_until;
+        if (!is_read) return true;
         if (!endpoint_.connection) return false;
         auto& facts = endpoint_.connection->facts();
         if (!facts.checksums && !facts.markers_in) return false;
-        return std::none_of(reads.begin(), reads.end(), [](auto& each) {
+        return std::none_of(target.reads.begin(), target.reads.end(), [](auto& each) {
             auto read = each.lock();
             return !read || read->passed_on;
         });

@@ -24,6 +24,7 @@ struct Target {
     std::shared_ptr<Lease> lease;
     unsigned changes = 0;                      ///< that have not been carried out yet
     std::vector<std::weak_ptr<Work>> reads{};  ///< whose bytes have not come yet
+    Instant lent_until{};  ///< perhaps, to the network, by answers that have come
 };
 
 struct Work {

@@ -70,14 +70,10 @@ void QueuePairObject::drop_taken() {
 Result<void> QueuePairObject::post(const SendRequest& request) {
     if (state_ == QueuePairState::idle) return Error{.code = Code::disconnected};
     if (state_ != QueuePairState::running) {
-        // Taken and flushed, so that an application finds all it posted in one place. It is not put
-        // in the queue, whose places may hold bytes that are still on their way.
-        if (auto good = sends_.check(request, {.outbound_reads = 1, .peer = iwarp::Peer::weft});
-            !good)
-            return good;
-        report(*send_completions_,
-               {.id = request.id, .status = Status::flushed, .operation = request.operation});
-        return {};
+        // Taken and flushed, so that an application finds all it posted in one place.
+        auto posted = sends_.post_flushed(request);
+        report_ended_sends();
+        return posted;
     }
     if (auto posted = sends_.post(request, session_->terms()); !posted) return posted;
     wake();
@@ -120,6 +116,8 @@ iwarp::Session& QueuePairObject::begin_session(const iwarp::Terms& terms,
 void QueuePairObject::unlink() {
     link_ = nullptr;
     session_.reset();
+    sends_.stream_gone();
+    report_ended_sends();
 }
 
 std::optional<iwarp::Message> QueuePairObject::next_work() {

@@ -56,7 +56,7 @@ public:
     void note(LifeEvent event) {
         step(event, Status::flushed, AsyncEvent::Kind::queue_pair_failed);
     }
-    /// The connection is going away: no byte of ours is lent any more.
+    /// The connection is going away: no byte of ours is lent any more, and what was completes.
     void unlink();
 
 private:

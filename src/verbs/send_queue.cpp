@@ -128,6 +128,17 @@ Result<void> SendQueue::post(const SendRequest& request, const iwarp::Terms& ter
     return {};
 }
 
+Result<void> SendQueue::post_flushed(const SendRequest& request) {
+    if (auto good = check(request, {.outbound_reads = 1, .peer = iwarp::Peer::weft}); !good)
+        return good;
+    slot(end_) = {.id = request.id,
+                  .operation = request.operation,
+                  .stage = Stage::ended,
+                  .status = Status::flushed};
+    next_ = ++end_;
+    return {};
+}
+
 std::optional<Message> SendQueue::next_message(iwarp::OutstandingReads& reads) {
     while (next_ != end_ && !failed_) {
         Slot& work = slot(next_);
@@ -187,7 +198,7 @@ std::optional<Message> SendQueue::begin_message(Slot& work, iwarp::OutstandingRe
 }
 
 SendQueue::UnderWay& SendQueue::begin_under_way(bool ends_work) {
-    auto& entry = under_way_[under_way_end_++ % under_way_.size()];
+    auto& entry = under_way(under_way_end_++);
     entry.number = next_;
     entry.ends_work = ends_work;
     entry.source_count = 0;
@@ -302,9 +313,13 @@ std::optional<Message> SendQueue::stop(Slot& work, Status status) {
 
 void SendQueue::message_sent() {
     WEFT_CHECK(under_way_first_ != under_way_end_);
-    auto& entry = under_way_[under_way_first_++ % under_way_.size()];
+    auto& entry = under_way(under_way_first_++);
     // The answer to a read may have come before this, and its slot be another's by now.
-    if (entry.ends_work) slot(entry.number).stage = Stage::ended;
+    if (entry.number < first_) return;
+    Slot& work = slot(entry.number);
+    bool is_last =
+        under_way_first_ == under_way_end_ || under_way(under_way_first_).number != entry.number;
+    if (entry.ends_work || (work.stage == Stage::leaving && is_last)) work.stage = Stage::ended;
 }
 
 void SendQueue::read_ended() {
@@ -332,21 +347,31 @@ std::optional<Completion> SendQueue::next_completion() {
 }
 
 void SendQueue::flush(Status first) {
+    for (auto at = under_way_first_; at != under_way_end_; ++at) {
+        auto number = under_way(at).number;
+        if (number >= first_ && slot(number).stage == Stage::under_way)
+            slot(number).stage = Stage::leaving;
+    }
     for (auto number = first_; number != end_; ++number) {
         Slot& work = slot(number);
         if (work.stage == Stage::ended) continue;
-        bool begun = work.stage == Stage::under_way;
-        work.stage = Stage::ended;
+        bool begun = work.stage != Stage::posted;
         work.status = begun ? std::exchange(first, Status::flushed) : Status::flushed;
+        if (work.stage != Stage::leaving) work.stage = Stage::ended;
     }
     next_ = end_;
     awaited_.clear();
     waits_for_memory_ = false;
 }
 
+void SendQueue::stream_gone() {
+    for (auto number = first_; number != end_; ++number)
+        if (slot(number).stage == Stage::leaving) slot(number).stage = Stage::ended;
+    under_way_first_ = under_way_end_;
+}
+
 void SendQueue::reset() {
     first_ = next_ = end_;
-    under_way_first_ = under_way_end_;
     awaited_.clear();
     failed_ = false;
 }

@@ -35,6 +35,8 @@ public:
     Result<void> check(const SendRequest& request, const iwarp::Terms& terms) const;
     /// Takes what passes the check.
     Result<void> post(const SendRequest& request, const iwarp::Terms& terms);
+    /// After flush(): takes what passes the check, to be completed as flushed in its turn.
+    Result<void> post_flushed(const SendRequest& request);
     bool empty() const { return first_ == end_; }
     bool has_unbegun() const { return next_ != end_; }
     /// Whether a fast registration has found its tag's former memory still lent: ask again when
@@ -52,13 +54,21 @@ public:
 
     /// The oldest work that has ended, if all before it have.
     std::optional<Completion> next_completion();
-    /// The oldest work that had begun gets `first`, and all others are flushed.
+    /// The oldest work that had begun gets `first`, and all others are flushed. What the sender has
+    /// messages of is completed only when these are sent: until then its memory is lent.
     void flush(Status first);
+    /// The stream is gone: nothing is lent any more.
+    void stream_gone();
     /// Forgets the flushed: for a queue pair that is used again.
     void reset();
 
 private:
-    enum class Stage : std::uint8_t { posted, under_way, ended };
+    enum class Stage : std::uint8_t {
+        posted,
+        under_way,
+        leaving,  ///< flushed, but the sender still has messages of it
+        ended,
+    };
     struct Slot {
         std::uint64_t id = 0;
         Operation operation{};
@@ -68,7 +78,7 @@ private:
         bool written = false;  ///< write_immediate: the first half has begun
         std::uint32_t piece_count = 0;
         std::uint32_t bytes = 0;
-        RemoteMemory remote;
+        RemoteMemory remote{};
         SteeringTag invalidate{};
         std::uint32_t immediate = 0;
         std::uint64_t operand = 0, compare = 0;
@@ -90,6 +100,7 @@ private:
     bool begin_local(Slot& work);
     std::optional<iwarp::Message> begin_message(Slot& work, iwarp::OutstandingReads& reads);
     UnderWay& begin_under_way(bool ends_work);
+    UnderWay& under_way(std::uint64_t at) { return under_way_[at % under_way_.size()]; }
     iwarp::Message with_body(iwarp::Message message, UnderWay& entry, std::size_t size);
     bool gather(Slot& work, UnderWay& entry);
     void add_source(UnderWay& entry, const iwarp::Message::Source& source);

@@ -91,6 +91,7 @@ TEST_F(SendQueueEnds, AFailureBehindWorkThatIsNotDoneInItsTurn) {
     EXPECT_EQ(begin(), std::nullopt);
     EXPECT_EQ(ends(), std::vector<End>{});
     queue.flush(Status::flushed);
+    queue.message_sent();
     EXPECT_EQ(ends(), (std::vector<End>{{0, Status::flushed}, {1, Status::local_operation}}));
 }
 
@@ -127,15 +128,48 @@ TEST_F(SendQueueEnds, FlushedWorkWithItsOperation) {
     EXPECT_EQ(all[0].what, Ended::sent);
 }
 
-TEST_F(SendQueueEnds, WorkThatWasFlushedWhileItsBytesAreLentQuietly) {
-    ASSERT_TRUE(post_send(1));
-    ASSERT_TRUE(post_read(2));
-    ASSERT_TRUE(begin() && begin());
+TEST_F(SendQueueEnds, WorkThatWasFlushedOnlyWhenItsBytesAreSent) {
+    ASSERT_TRUE(post_read(1));
+    ASSERT_TRUE(post_send(2));
+    ASSERT_TRUE(post({.id = 3, .operation = Operation::write_immediate}));
+    ASSERT_TRUE(post_send(4));
+    ASSERT_TRUE(begin() && begin() && begin() && begin());
+    queue.message_sent();
     queue.flush(Status::flushed);
-    EXPECT_EQ(ends().size(), 2u);
+    EXPECT_EQ(ends(), (std::vector<End>{{1, Status::flushed}})) << "of a read nothing is lent";
     queue.message_sent();
+    EXPECT_EQ(ends(), (std::vector<End>{{2, Status::flushed}}));
     queue.message_sent();
-    EXPECT_EQ(ends().size(), 0u);
+    EXPECT_EQ(ends(), std::vector<End>{}) << "one of its two messages is left";
+    queue.message_sent();
+    EXPECT_EQ(ends(), (std::vector<End>{{3, Status::flushed}, {4, Status::flushed}}));
+    EXPECT_TRUE(queue.empty());
+}
+
+TEST_F(SendQueueEnds, WorkWhoseBytesNeverWentWithTheStream) {
+    ASSERT_TRUE(post_send(1));
+    ASSERT_TRUE(post_send(2));
+    ASSERT_TRUE(begin());
+    queue.flush(Status::flushed);
+    EXPECT_EQ(ends(), std::vector<End>{});
+    queue.stream_gone();
+    EXPECT_EQ(ends(), (std::vector<End>{{1, Status::flushed}, {2, Status::flushed}}));
+    queue.stream_gone();
+    EXPECT_EQ(ends(), std::vector<End>{});
+}
+
+TEST_F(SendQueueEnds, WhatIsPostedAfterTheFlushInItsTurn) {
+    for (std::uint64_t id = 1; id <= 3; ++id) ASSERT_TRUE(post_send(id));
+    ASSERT_TRUE(begin());
+    queue.flush(Status::flushed);
+    ASSERT_TRUE(queue.post_flushed({.id = 4, .operation = Operation::write}));
+    EXPECT_EQ(queue.post_flushed({.id = 5}).error().code, Code::exhausted);
+    EXPECT_EQ(ends(), std::vector<End>{});
+    EXPECT_EQ(begin(), std::nullopt);
+    queue.message_sent();
+    EXPECT_EQ(ends().size(), 4u);
+    ASSERT_TRUE(queue.post_flushed({.id = 6}));
+    EXPECT_EQ(ends(), (std::vector<End>{{6, Status::flushed}}));
 }
 
 TEST_F(SendQueueEnds, AndBeginsAfreshWhenReset) {
@@ -144,6 +178,7 @@ TEST_F(SendQueueEnds, AndBeginsAfreshWhenReset) {
     ASSERT_TRUE(post({.id = 2, .operation = Operation::local_invalidate, .invalidate = tag}));
     EXPECT_EQ(begin(), std::nullopt);
     queue.flush(Status::flushed);
+    queue.stream_gone();
     EXPECT_EQ(ends().size(), 2u);
     queue.reset();
     reads = iwarp::OutstandingReads(2);

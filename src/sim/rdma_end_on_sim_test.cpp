@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of work that is under way when its connection ends: when it completes, and as what.
+#include "support/rdma_fixture.hpp"
+
+namespace weft::sim {
+namespace {
+
+using test::RdmaSide;
+using test::Told;
+using verbs::AsyncEvent;
+using verbs::Operation;
+using verbs::QueuePairState;
+using verbs::SendRequest;
+using verbs::Status;
+
+class RdmaEnd : public test::RdmaTest {
+protected:
+    RdmaSide a{*here}, b{*there};
+};
+
+/// A Write so long that much of it is lent to the network when its connection ends.
+class RdmaEndAmidAWrite : public RdmaEnd, public testing::WithParamInterface<int> {
+protected:
+    static constexpr std::uint32_t size = 400'000;
+
+    void SetUp() override {
+        world.network().set_options({.kept_lent_percent = 100});
+        ASSERT_NO_FATAL_FAILURE(join(a, b));
+        std::array local{source->local(0, size)};
+        ASSERT_TRUE(a.queue_pair->post(SendRequest{
+            .id = 1, .operation = Operation::write, .local = local, .remote = target->remote()}));
+        ASSERT_TRUE(a.send(2));
+        run_until([&] { return to[0] != std::byte{}; });
+    }
+    void end() {
+        if (GetParam() == 0) a.connection->disconnect();
+        if (GetParam() == 1) a.queue_pair->fail();
+        if (GetParam() == 2) b.queue_pair->fail();
+        if (GetParam() == 3) world.network().reset(world.network().links().at(0));
+        if (GetParam() == 4) a.connection.reset();
+    }
+
+    std::vector<std::byte> from = std::vector<std::byte>(size, std::byte{'a'});
+    std::vector<std::byte> to = std::vector<std::byte>(size);
+    std::unique_ptr<verbs::MemoryRegion> source =
+        std::move(*a.domain->register_memory(from, test::every_right));
+    std::unique_ptr<verbs::MemoryRegion> target =
+        std::move(*b.domain->register_memory(to, test::every_right));
+};
+
+TEST_P(RdmaEndAmidAWrite, CompletesItOnlyWhenNoByteOfItIsLent) {
+    end();
+    std::vector<std::uint64_t> ended;
+    for (bool moving = true; moving;) {
+        moving = world.step();
+        for (auto& each : a.poll()) {
+            EXPECT_NE(each.status, Status::success);
+            ended.push_back(each.id);
+            // Now it is the application's again. The simulated network looks whether lent bytes
+            // have changed.
+            if (each.id == 1) std::ranges::fill(from, std::byte{'#'});
+        }
+    }
+    EXPECT_EQ(ended, (std::vector<std::uint64_t>{1, 2}));
+    EXPECT_EQ(a.state(), QueuePairState::failed);
+    EXPECT_EQ(std::ranges::count(to, std::byte{'#'}), 0);
+}
+
+TEST_P(RdmaEndAmidAWrite, CompletesWhatIsPostedThenBehindIt) {
+    end();
+    std::vector<std::uint64_t> ended;
+    std::uint64_t posted = 2;
+    for (bool moving = true; moving;) {
+        if (a.state() != QueuePairState::running && posted < 10) {
+            ASSERT_TRUE(a.send(++posted));
+        }
+        moving = world.step();
+        for (auto& each : a.poll()) ended.push_back(each.id);
+    }
+    ASSERT_EQ(ended.size(), posted);
+    for (std::uint64_t i = 0; i < posted; ++i) EXPECT_EQ(ended[i], i + 1);
+    EXPECT_TRUE(a.connection == nullptr || a.queue_pair->reset());
+}
+
+INSTANTIATE_TEST_SUITE_P(Ends, RdmaEndAmidAWrite, testing::Range(0, 5));
+
+}  // namespace
+}  // namespace weft::sim
