@@ -27,6 +27,9 @@ inline constexpr Duration receive_patience = std::chrono::seconds(5);
 /// A responder may not speak before the initiator has. An initiator that promised no ready message
 /// and says nothing for this long is waiting for us: Linux's is, and takes no harm.
 inline constexpr Duration silent_initiator_grace = std::chrono::milliseconds(100);
+/// How long a responder waits for the ready message it was promised. Only then is the connection
+/// there for its application, who must hear of it one way or the other.
+inline constexpr Duration ready_patience = std::chrono::seconds(10);
 
 /// An initiator holds its first FPDU back for this long, unless the peer is Weft or has spoken: a
 /// Linux responder overlooks what comes right behind its reply until more comes.

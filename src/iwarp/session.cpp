@@ -6,6 +6,16 @@
 #include "wire/rdmap.hpp"
 
 namespace weft::iwarp {
+namespace {
+
+/// How long to hold back the first word, or to wait for the peer's.
+Duration restraint_under(const Terms& terms) {
+    if (terms.role == Role::initiator) return limits::first_word_delay;
+    return terms.ready == ReadyMessage::none ? limits::silent_initiator_grace
+                                             : limits::ready_patience;
+}
+
+}  // namespace
 
 std::size_t ulpdu_max(const Terms& terms, std::size_t segment_size) {
     if (terms.peer != Peer::unknown || segment_size == 0) return wire::ulpdu_limit;
@@ -34,11 +44,8 @@ Session::Session(SessionOwner& owner, MemoryTable& memory, Asker asker, FpduBuff
       ready_message_due_(terms.role == Role::initiator && terms.ready != ReadyMessage::none),
       may_begin_(terms.role == Role::initiator && terms.peer == Peer::weft),
       receive_patience_(options.receive_patience),
-      restraint_(terms.role == Role::initiator ? limits::first_word_delay
-                                               : limits::silent_initiator_grace) {
-    bool ready_message_will_come =
-        terms.role == Role::responder && terms.ready != ReadyMessage::none;
-    if (!may_begin_ && !ready_message_will_come) restraint_.begin();
+      restraint_(restraint_under(terms)) {
+    if (!may_begin_) restraint_.begin();
 }
 
 Buffer Session::want() {
@@ -231,6 +238,8 @@ std::optional<Instant> Session::deadline() const {
 void Session::tick(Instant now) {
     if (ended_) return;
     if (restraint_.is_over(now, !may_speak(), 0)) {
+        bool was_promised = terms_.role == Role::responder && terms_.ready != ReadyMessage::none;
+        if (was_promised) return fail(fault(wire::MpaError::connection_lost));
         may_begin_ = true;
         owner_.wake();
     }
