@@ -43,12 +43,13 @@ public:
     bool peer_has_spoken() const { return peer_has_spoken_; }
 
 private:
+    enum class Purpose : std::uint8_t { write, read, receive };
     struct Place {
         MemoryRange bytes;
         std::uint64_t offset = 0;
         SteeringTag tag{};  ///< 0: memory of our own, always there
         Rights rights{};
-        bool is_receive = false;  ///< of the receive being filled
+        Purpose purpose{};  ///< whose memory it is, if it goes away
     };
 
     Result<Readiness> begin_tagged(const wire::TaggedSegment& header, std::size_t size);
@@ -58,8 +59,10 @@ private:
     Result<Readiness> begin_send(const wire::UntaggedSegment& header, std::size_t size);
     Result<Readiness> begin_control(const wire::UntaggedSegment& header, std::size_t size);
     Result<void> find_room_in_receive(std::size_t size);
-    Result<void> add_place(SteeringTag tag, std::uint64_t offset, std::size_t size, Rights rights);
+    Result<void> add_place(SteeringTag tag, std::uint64_t offset, std::size_t size,
+                           Purpose purpose);
     Error end_receive_without_memory();
+    Error end_read_without_memory();
     bool is_ready_message(const wire::UntaggedSegment& header, std::size_t size) const;
 
     void end_tagged(const wire::TaggedSegment& header, std::size_t size);

@@ -38,6 +38,8 @@ public:
     virtual void work_sent() = 0;
     /// The oldest read or atomic under way has its answer: `original` is an atomic's.
     virtual void read_ended(std::uint64_t original) = 0;
+    /// Its answer came, and the memory for it was gone: our own fault. The session fails of it.
+    virtual void read_failed() = 0;
 
     /// The oldest posted receive, for a message that begins; null if there is none.
     virtual const PostedReceive* take_receive() = 0;

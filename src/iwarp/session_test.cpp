@@ -184,6 +184,39 @@ TEST(Session, EndsAReceiveWhoseMemoryIsTakenAway) {
     EXPECT_EQ(side.received[0].status, verbs::Status::local_protection);
 }
 
+TEST(Session, TakesTheBlameForAReadWhoseMemoryIsTakenAway) {
+    for (auto kind : {OutstandingRead::Kind::read, OutstandingRead::Kind::atomic}) {
+        for (std::size_t before_that : {0u, 1516u}) {
+            if (kind == OutstandingRead::Kind::atomic && before_that > 0) continue;
+            SessionSide side(straight_terms(Role::responder));
+            auto tag = side.add_region(1000, 5000, Rights::local_write);
+            side.session().reads().push(
+                {.kind = kind, .sink_tag = tag, .sink_offset = base + 1000, .size = 5000});
+            FpduWriter peer(false, false);
+            if (kind == OutstandingRead::Kind::read)
+                peer.add(wire::TaggedSegment{true, RdmapOpcode::read_response, tag,
+                                             wire::TaggedOffset{base + 1000}},
+                         pattern(5000, 1));
+            else
+                peer.add(wire::UntaggedSegment{.last = true,
+                                               .opcode = RdmapOpcode::atomic_response,
+                                               .queue = wire::QueueNumber::atomic_response},
+                         octets_of(wire::AtomicResponse{}));
+            side.hear(ConstBuffer(peer.octets()).first(before_that));
+            ASSERT_TRUE(side.memory.remove(tag));
+            auto before = side.arena;
+            side.hear(ConstBuffer(peer.octets()).subspan(before_that));
+            EXPECT_TRUE(side.arena == before);
+            expect_failure(side, local_fault());
+            std::erase(side.events, "spoke");
+            EXPECT_EQ(side.events, (std::vector<std::string>{"read failed", "failed"}));
+            auto said = side.say();
+            FpduStream decoded(said, {.checksum = false});
+            EXPECT_FALSE(terminate_in(decoded).control.segment_header_included);
+        }
+    }
+}
+
 TEST(Session, RefusesReceivesOfMemoryThatIsNotOurs) {
     SessionSide side(terms(Role::responder));
     side.post_receive({{base, 4, side.local_tag()}, {base, 100, SteeringTag{0xdead00}}});

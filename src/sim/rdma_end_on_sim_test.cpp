@@ -18,6 +18,24 @@ protected:
     RdmaSide a{*here}, b{*there};
 };
 
+TEST_F(RdmaEnd, IsOurOwnFaultWhereTheMemoryOfAReadIsGone) {
+    for (auto operation : {Operation::read, Operation::fetch_and_add}) {
+        RdmaSide one(*here), other(*there);
+        events_here.clear();
+        events_there.clear();
+        join(one, other);
+        ASSERT_TRUE(one.act(1, operation, other.region->remote()));
+        for (int i = 0; i < 3; ++i) world.step();  // its request is under way
+        one.region.reset();
+        ASSERT_TRUE(one.queue_pair->post(SendRequest{.id = 2, .fenced = true}));
+        run();
+        EXPECT_EQ(one.ends(), "1:local_protection 2:flushed");
+        EXPECT_EQ(count(events_here, AsyncEvent::Kind::queue_pair_failed), 1u);
+        EXPECT_EQ(events_here.size(), 1u) << "the peer has violated nothing";
+        EXPECT_EQ(count(events_there, AsyncEvent::Kind::queue_pair_failed), 1u);
+    }
+}
+
 /// A Write so long that much of it is lent to the network when its connection ends.
 class RdmaEndAmidAWrite : public RdmaEnd, public testing::WithParamInterface<int> {
 protected:

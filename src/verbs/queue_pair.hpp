@@ -63,6 +63,7 @@ private:
     std::optional<iwarp::Message> next_work() override;
     void work_sent() override;
     void read_ended(std::uint64_t original) override;
+    void read_failed() override { sends_.read_failed(); }  // reported with what is flushed then
     const iwarp::PostedReceive* take_receive() override;
     void receive_ended(const iwarp::ReceiveOutcome& outcome) override;
     void wake() override;

@@ -331,6 +331,11 @@ void SendQueue::read_ended() {
     work.stage = Stage::ended;
 }
 
+void SendQueue::read_failed() {
+    stop(slot(awaited_.front()), Status::local_protection);
+    awaited_.pop_front();
+}
+
 std::optional<Completion> SendQueue::next_completion() {
     while (first_ != end_) {
         Slot& work = slot(first_);

@@ -48,6 +48,8 @@ public:
     std::optional<iwarp::Message> next_message(iwarp::OutstandingReads& reads);
     void message_sent();
     void read_ended();
+    /// The memory for its answer was gone: it ends with local_protection.
+    void read_failed();
     /// Work that failed by our own fault: it has been completed with its status, and the connection
     /// cannot go on.
     bool has_failed() const { return failed_; }

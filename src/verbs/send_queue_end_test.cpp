@@ -84,6 +84,18 @@ TEST_F(SendQueueEnds, AReadWithLocalProtectionIfItsSinkCannotBeInvalidated) {
     EXPECT_EQ(ends(), (std::vector<End>{{1, Status::local_protection}}));
 }
 
+TEST_F(SendQueueEnds, AReadWithLocalProtectionIfItsSinkIsGoneWhenTheAnswerComes) {
+    ASSERT_TRUE(post_read(1));
+    ASSERT_TRUE(post_read(2));
+    ASSERT_TRUE(begin() && begin());
+    answer();
+    reads.pop();
+    queue.read_failed();
+    EXPECT_TRUE(queue.has_failed());
+    queue.flush(Status::flushed);
+    EXPECT_EQ(ends(), (std::vector<End>{{1, Status::success}, {2, Status::local_protection}}));
+}
+
 TEST_F(SendQueueEnds, AFailureBehindWorkThatIsNotDoneInItsTurn) {
     ASSERT_TRUE(post_send(0));
     ASSERT_TRUE(post({.id = 1, .operation = Operation::local_invalidate, .invalidate = tag}));

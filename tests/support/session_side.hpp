@@ -171,6 +171,7 @@ public:
         originals.push_back(original);
         on_wake();  // more work may go now
     }
+    void read_failed() override { note("read failed"); }
     const iwarp::PostedReceive* take_receive() override {
         expect_alive();
         EXPECT_FALSE(is_taken_) << "a message began amid another";
