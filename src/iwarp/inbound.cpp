@@ -287,18 +287,27 @@ Result<void> Inbound::end_control(const wire::UntaggedSegment& header, std::size
         }
         case RdmapOpcode::atomic_response:
             return end_atomic_response(body);
-        case RdmapOpcode::terminate: {
-            auto layout = terms_.peer == Peer::siw ? wire::TerminateLayout::siw
-                                                   : wire::guess_terminate_layout(body);
-            auto terminate = wire::decode_terminate(body, layout);
-            // However garbled, it ends the connection.
-            peer_terminate_ = terminate ? terminate->control : wire::TerminateControl{};
+        case RdmapOpcode::terminate:
+            end_terminate(body);
             return {};
-        }
         default:
             end_immediate(header, body);
             return {};
     }
+}
+
+void Inbound::end_terminate(ConstBuffer body) {
+    auto layout =
+        terms_.peer == Peer::siw ? wire::TerminateLayout::siw : wire::guess_terminate_layout(body);
+    auto terminate = wire::decode_terminate(body, layout);
+    // However garbled, it ends the connection.
+    peer_terminate_ = terminate ? terminate->control : wire::TerminateControl{};
+    if (!terminate) return;
+    if (terminate->control.read_request_included)
+        peer_quoted_.read_request = terminate->read_request;
+    if (!terminate->control.segment_header_included) return;
+    if (auto header = wire::decode_segment(terminate->segment_header))
+        peer_quoted_.header = *header;
 }
 
 Result<void> Inbound::end_atomic_response(ConstBuffer body) {

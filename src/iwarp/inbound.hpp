@@ -37,6 +37,7 @@ public:
 
     /// What the peer gave as its reason for the end; then nothing that follows counts.
     const std::optional<wire::TerminateControl>& peer_terminate() const { return peer_terminate_; }
+    const Quoted& peer_quoted() const { return peer_quoted_; }
     /// Whether the segment at hand is a Read Request that was read whole; then a Terminate quotes
     /// it.
     const std::optional<wire::ReadRequest>& read_request() const { return read_request_; }
@@ -69,6 +70,7 @@ private:
     Result<void> end_send(const wire::UntaggedSegment& header, std::size_t size);
     Result<void> end_control(const wire::UntaggedSegment& header, std::size_t size);
     Result<void> end_atomic_response(ConstBuffer body);
+    void end_terminate(ConstBuffer body);
     void end_immediate(const wire::UntaggedSegment& header, ConstBuffer body);
     void end_read(std::uint64_t original);
 
@@ -96,6 +98,7 @@ private:
     Buffer control_piece_;
     std::optional<wire::ReadRequest> read_request_;
     std::optional<wire::TerminateControl> peer_terminate_;
+    Quoted peer_quoted_;
 };
 
 }  // namespace weft::iwarp

@@ -72,7 +72,7 @@ void Session::note(Result<void> outcome) {
     if (receiver_.is_stalled()) receive_patience_.begin();
     if (inbound_.peer_terminate()) {
         close();
-        tell_owner(*inbound_.peer_terminate(), FaultOf::peer);
+        owner_.session_failed(*inbound_.peer_terminate(), FaultOf::peer, quoted_by_peer());
     }
 }
 
@@ -166,11 +166,21 @@ void Session::fail(Error why) {
     compose_terminate(control);
     sender_.wind_up(Message{.opcode = wire::RdmapOpcode::terminate, .payload = {&body_source_, 1}});
     end();
-    tell_owner(control, FaultOf::us);
+    owner_.session_failed(control, FaultOf::us, {});
 }
 
-void Session::tell_owner(const wire::TerminateControl& why, FaultOf whose) {
-    owner_.session_failed(why, whose);
+/// The ready message had the first number of its queue, and is not the owner's.
+Quoted Session::quoted_by_peer() const {
+    auto quoted = inbound_.peer_quoted();
+    if (terms_.role != Role::initiator || !quoted.header) return quoted;
+    auto* untagged = std::get_if<wire::UntaggedSegment>(&*quoted.header);
+    bool is_counted =
+        untagged &&
+        ((terms_.ready == ReadyMessage::send && untagged->queue == wire::QueueNumber::send) ||
+         (terms_.ready == ReadyMessage::read &&
+          untagged->queue == wire::QueueNumber::read_request));
+    if (is_counted) --untagged->message_number;
+    return quoted;
 }
 
 void Session::compose_terminate(const wire::TerminateControl& control) {

@@ -74,7 +74,7 @@ private:
     std::optional<Message> next_work();
     void note(Result<void> outcome);
     void end();
-    void tell_owner(const wire::TerminateControl& why, FaultOf whose);
+    Quoted quoted_by_peer() const;
     void compose_terminate(const wire::TerminateControl& control);
 
     SessionOwner& owner_;

@@ -6,6 +6,7 @@
 
 #include "iwarp/message.hpp"
 #include "weft/verbs.hpp"
+#include "wire/ddp.hpp"
 #include "wire/terminate.hpp"
 
 namespace weft::iwarp {
@@ -24,6 +25,13 @@ struct ReceiveOutcome {
     std::uint32_t bytes = 0;
     std::uint32_t immediate = 0;
     std::optional<SteeringTag> invalidated{};
+};
+
+/// What a Terminate quotes of the message it is about, as far as it does. The number of an untagged
+/// message counts those of next_work() only.
+struct Quoted {
+    std::optional<wire::Segment> header{};
+    std::optional<wire::ReadRequest> read_request{};
 };
 
 /// Who found the fault.
@@ -50,9 +58,10 @@ public:
     /// The first whole FPDU of the peer has come: now a responder knows that the peer is ready.
     virtual void peer_spoke() = 0;
     /// The connection is over because of `why`, which a Terminate tells the peer; or, if it came
-    /// from the peer, which the peer's Terminate told us. Called once, and nothing after it but
-    /// work_sent(), for what the stream had already.
-    virtual void session_failed(const wire::TerminateControl& why, FaultOf whose) = 0;
+    /// from the peer, which the peer's Terminate told us: then it may be about a message of ours.
+    /// Called once, and nothing after it but work_sent(), for what the stream had already.
+    virtual void session_failed(const wire::TerminateControl& why, FaultOf whose,
+                                const Quoted& about) = 0;
 
 protected:
     ~SessionOwner() = default;

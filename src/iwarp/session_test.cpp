@@ -54,8 +54,39 @@ TEST(Session, EndsQuietlyOnThePeersTerminateInEitherLayout) {
             ASSERT_TRUE(side.failure);
             EXPECT_EQ(*side.failure, control);
             EXPECT_EQ(side.whose, FaultOf::peer);
+            ASSERT_TRUE(side.about.header);
+            EXPECT_EQ(std::get<wire::UntaggedSegment>(*side.about.header), send_header);
+            EXPECT_FALSE(side.about.read_request);
             EXPECT_TRUE(side.session().finished());
             EXPECT_TRUE(side.say().empty()) << "a Terminate is not answered";
+        }
+    }
+}
+
+TEST(Session, CountsNoReadyMessageWhenItSaysWhatAPeerFoundFaultWith) {
+    auto control = wire::terminate_for(wire::RemoteProtectionError::access_rights);
+    control.segment_header_included = control.segment_size_valid = true;
+    control.read_request_included = true;
+    for (auto queue : {wire::QueueNumber::send, wire::QueueNumber::read_request}) {
+        for (auto ready :
+             {ReadyMessage::none, ReadyMessage::send, ReadyMessage::write, ReadyMessage::read}) {
+            auto agreed = terms(Role::initiator);
+            agreed.ready = ready;
+            SessionSide side(agreed);
+            auto header = queue == wire::QueueNumber::send ? send_header : read_header;
+            header.message_number = 3;
+            auto quoted = octets_of(header);
+            auto request = read_of(SteeringTag{7}, 8, 9);
+            Bytes body(wire::terminate_limit);
+            body.resize(wire::encode_terminate(
+                {.control = control, .segment_header = quoted, .read_request = request}, body));
+            side.hear(stream_of(terminate_header, body));
+            ASSERT_TRUE(side.about.header);
+            bool counts = ready == (queue == wire::QueueNumber::send ? ReadyMessage::send
+                                                                     : ReadyMessage::read);
+            EXPECT_EQ(std::get<wire::UntaggedSegment>(*side.about.header).message_number,
+                      counts ? 2u : 3u);
+            EXPECT_EQ(side.about.read_request, request);
         }
     }
 }

@@ -36,6 +36,86 @@ TEST_F(RdmaEnd, IsOurOwnFaultWhereTheMemoryOfAReadIsGone) {
     }
 }
 
+/// Good work and bad work behind it: the peer says which was bad.
+class RdmaBlame : public RdmaEnd {
+protected:
+    static constexpr SteeringTag bad{0x7fffff00};
+
+    /// A read whose answer takes so long that what follows it is found fault with before.
+    void post_long_read(std::uint64_t id) {
+        std::array local{sink->local(0, much)};
+        ASSERT_TRUE(a.queue_pair->post(SendRequest{
+            .id = id, .operation = Operation::read, .local = local, .remote = source->remote()}));
+    }
+
+    static constexpr std::uint32_t much = 2'000'000;
+    std::vector<std::byte> from = std::vector<std::byte>(much), into = from;
+    std::unique_ptr<verbs::MemoryRegion> source =
+        std::move(*b.domain->register_memory(from, test::every_right));
+    std::unique_ptr<verbs::MemoryRegion> sink =
+        std::move(*a.domain->register_memory(into, test::every_right));
+};
+
+TEST_F(RdmaBlame, FallsOnTheWriteThatThePeerRefused) {
+    join(a, b);
+    post_long_read(1);
+    ASSERT_TRUE(a.act(2, Operation::write, b.region->remote()));
+    ASSERT_TRUE(a.act(3, Operation::write, {5, bad}));
+    ASSERT_TRUE(a.act(4, Operation::write, b.region->remote()));
+    run();
+    EXPECT_EQ(a.ends(), "1:flushed 2:success 3:remote_access 4:flushed");
+}
+
+TEST_F(RdmaBlame, FallsOnTheReadThatThePeerRefused) {
+    join(a, b);
+    post_long_read(1);
+    ASSERT_TRUE(a.act(2, Operation::read, b.region->remote()));
+    ASSERT_TRUE(a.act(3, Operation::read, {5, bad}));
+    ASSERT_TRUE(a.act(4, Operation::fetch_and_add, b.region->remote()));
+    run();
+    EXPECT_EQ(a.ends(), "1:flushed 2:flushed 3:remote_access 4:flushed");
+}
+
+TEST_F(RdmaBlame, FallsOnTheAtomicThatThePeerRefused) {
+    join(a, b);
+    post_long_read(1);
+    ASSERT_TRUE(a.act(2, Operation::fetch_and_add, b.region->remote()));
+    ASSERT_TRUE(a.act(3, Operation::fetch_and_add, {0, bad}));
+    run();
+    EXPECT_EQ(a.ends(), "1:flushed 2:flushed 3:remote_access");
+}
+
+TEST_F(RdmaBlame, FallsOnTheSendThatWasTooLong) {
+    for (bool ready : {true, false}) {  // a message of the connection's own comes first, or none
+        RdmaSide one(*here), other(*there);
+        join(one, other, {.peer_to_peer = ready});
+        ASSERT_TRUE(other.receive(1, 64));
+        ASSERT_TRUE(other.receive(2, 16));
+        std::vector<std::byte> place(much);
+        auto region = std::move(*one.domain->register_memory(place, test::every_right));
+        auto distant = std::move(*other.domain->register_memory(from, test::every_right));
+        std::array local{region->local(0, much)};
+        ASSERT_TRUE(one.queue_pair->post(SendRequest{
+            .id = 1, .operation = Operation::read, .local = local, .remote = distant->remote()}));
+        ASSERT_TRUE(one.send(2, 17));
+        ASSERT_TRUE(one.send(3, 17));
+        ASSERT_TRUE(one.send(4, 17));
+        run();
+        EXPECT_EQ(one.ends(), "1:flushed 2:success 3:remote_invalid 4:flushed");
+    }
+}
+
+TEST_F(RdmaBlame, FallsOnTheOldestIfTheGuiltyHasCompleted) {
+    join(a, b);
+    world.network().set_options({.shortest_delay = std::chrono::milliseconds(1),
+                                 .longest_delay = std::chrono::milliseconds(1)});
+    ASSERT_TRUE(a.act(1, Operation::write, {5, bad}));
+    run_until([&] { return a.ends() == "1:success"; });
+    ASSERT_TRUE(a.act(2, Operation::read, b.region->remote()));
+    run();
+    EXPECT_EQ(a.ends(), "2:remote_access");
+}
+
 /// A Write so long that much of it is lent to the network when its connection ends.
 class RdmaEndAmidAWrite : public RdmaEnd, public testing::WithParamInterface<int> {
 protected:

@@ -187,6 +187,7 @@ void Endpoint::send_completed(const verbs::Completion& completion) {
 
 void Endpoint::end_successful(Work& work) {
     work.ended = true;
+    if (refused_) complain("work succeeded behind what the peer had refused");
     if (work.fails_here) complain("work succeeded that a tag of our own should have stopped");
     if (work.awaits_answer()) {
         for (auto& earlier : sent_) {
@@ -239,6 +240,8 @@ void Endpoint::end_failed(Work& work, Status status) {
 
 void Endpoint::check_excuse(const Work& work, Status status) {
     if (status != Status::flushed && ++failures_ > 1) complain("two failures before the flush");
+    refused_ |= status == Status::remote_access || status == Status::remote_invalid ||
+                status == Status::remote_operation;
     bool revoked = habits.revocations > 0;
     bool refused =
         std::any_of(sent_.begin(), sent_.end(), [](auto& each) { return each->fails_there; });
@@ -400,6 +403,7 @@ void Endpoint::begin_anew() {
     sent_.clear();
     received_ = carried_out_ = 0;
     failures_ = 0;
+    refused_ = false;
     events_ = {};
     connection.reset();
     if (!queue_pair) make_queue_pair();

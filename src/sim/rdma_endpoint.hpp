@@ -111,6 +111,7 @@ private:
     std::size_t carried_out_ = 0;       ///< what we sent before this is known to be carried out
     std::uint64_t last_shared_ = 0;     ///< the id of the last shared receive we took
     unsigned failures_ = 0;             ///< other than flushed
+    bool refused_ = false;              ///< one of them by the peer
     std::array<unsigned, 6> events_{};  ///< of each kind
 };
 

@@ -176,23 +176,25 @@ void QueuePairObject::receive_posted() {
     if (session_ && state_ == QueuePairState::running) session_->receive_posted();
 }
 
-void QueuePairObject::session_failed(const wire::TerminateControl& why, iwarp::FaultOf whose) {
-    bool by_peer = whose == iwarp::FaultOf::peer;
-    step(by_peer ? LifeEvent::peer_terminated : LifeEvent::fault,
-         by_peer ? status_for(why) : Status::flushed, event_for(why, whose));
+void QueuePairObject::session_failed(const wire::TerminateControl& why, iwarp::FaultOf whose,
+                                     const iwarp::Quoted& about) {
+    if (whose == iwarp::FaultOf::peer)
+        step(LifeEvent::peer_terminated, {status_for(why), about}, event_for(why, whose));
+    else
+        step(LifeEvent::fault, {}, event_for(why, whose));
 }
 
-void QueuePairObject::step(LifeEvent event, Status first_send, AsyncEvent::Kind kind) {
+void QueuePairObject::step(LifeEvent event, const Blame& blame, AsyncEvent::Kind kind) {
     auto next = next_step(state_, event);
     if (!next) return;
     state_ = next->to;
     if (includes(next->then, Duty::raise_event))
         core_->raise({.kind = kind, .queue_pair = number_});
-    if (includes(next->then, Duty::flush_work)) flush(first_send);
+    if (includes(next->then, Duty::flush_work)) flush(blame);
 }
 
-void QueuePairObject::flush(Status first_send) {
-    sends_.flush(first_send);
+void QueuePairObject::flush(const Blame& blame) {
+    sends_.flush(blame);
     report_ended_sends();
     MemoryWaiter::stop_waiting();
     ReceiveWaiter::stop_waiting();

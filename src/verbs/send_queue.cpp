@@ -45,6 +45,27 @@ std::uint64_t total_size(std::span<const LocalMemory> pieces) {
     return size;
 }
 
+// What a Terminate quotes of our messages.
+
+bool has_number(const iwarp::Quoted& about, wire::QueueNumber queue, std::uint32_t number) {
+    auto* header = about.header ? std::get_if<wire::UntaggedSegment>(&*about.header) : nullptr;
+    return header && number > 0 && header->queue == queue && header->message_number == number;
+}
+bool is_within(const iwarp::Quoted& about, const RemoteMemory& target, std::uint32_t size) {
+    auto* header = about.header ? std::get_if<wire::TaggedSegment>(&*about.header) : nullptr;
+    if (!header || header->opcode != RdmapOpcode::write || header->steering_tag != target.tag)
+        return false;
+    // No segment but an empty one begins at the end. Offsets may run past the last of them all.
+    auto into = static_cast<std::uint64_t>(header->offset) - target.address;
+    return into < size || into == 0;
+}
+bool is_of(const wire::ReadRequest& request, const auto& work, const LocalMemory* sink) {
+    return static_cast<std::uint64_t>(request.source_offset) == work.remote.address &&
+           request.size == work.bytes &&
+           (work.bytes == 0 || (request.sink_tag == sink->tag &&
+                                static_cast<std::uint64_t>(request.sink_offset) == sink->address));
+}
+
 }  // namespace
 
 SendQueue::SendQueue(const SendQueueOptions& options, iwarp::MemoryTable& memory,
@@ -191,6 +212,7 @@ std::optional<Message> SendQueue::begin_message(Slot& work, iwarp::OutstandingRe
                        .tag = work.remote.tag,
                        .offset = work.remote.address,
                        .payload = sources_of(entry)};
+    work.message_number = ++sends_begun_;
     return Message{
         .opcode = send_opcode(work.operation, work.solicited),
         .tag = work.operation == Operation::send_invalidate ? work.invalidate : SteeringTag{},
@@ -265,6 +287,7 @@ Message SendQueue::begin_read(Slot& work, iwarp::OutstandingReads& reads) {
                 .sink_tag = sink.tag,
                 .sink_offset = sink.address,
                 .size = work.bytes});
+    work.message_number = ++requests_begun_;
     awaited_.push_back(next_++);
     work.stage = Stage::under_way;
     return with_body({.opcode = RdmapOpcode::read_request}, entry, wire_size<wire::ReadRequest>());
@@ -288,6 +311,7 @@ Message SendQueue::begin_atomic(Slot& work, iwarp::OutstandingReads& reads) {
                 .sink_tag = sink.tag,
                 .sink_offset = sink.address,
                 .request_identifier = identifier});
+    work.message_number = ++requests_begun_;
     awaited_.push_back(next_++);
     work.stage = Stage::under_way;
     return with_body({.opcode = RdmapOpcode::atomic_request}, entry,
@@ -298,6 +322,7 @@ Message SendQueue::begin_immediate(Slot& work) {
     auto& entry = begin_under_way(true);
     entry.body = {};
     store_big_endian<4>(work.immediate, entry.body.data());
+    work.message_number = ++sends_begun_;
     ++next_;
     return with_body({.opcode = work.solicited ? RdmapOpcode::immediate_data_solicited
                                                : RdmapOpcode::immediate_data},
@@ -351,7 +376,33 @@ std::optional<Completion> SendQueue::next_completion() {
     return std::nullopt;
 }
 
-void SendQueue::flush(Status first) {
+bool SendQueue::is_quoted(std::uint64_t number, const iwarp::Quoted& about) {
+    Slot& work = slot(number);
+    if (work.stage == Stage::posted) return false;
+    if (awaits_answer(work.operation)) {
+        if (work.stage == Stage::ended) return false;  // it was answered
+        // The request itself says more than its number, and siw gets the number wrong where it
+        // finds the fault when about to answer.
+        if (auto& request = about.read_request)
+            return is_read(work.operation) && is_of(*request, work, pieces_of(number));
+        return has_number(about, wire::QueueNumber::read_request, work.message_number);
+    }
+    bool is_write =
+        work.operation == Operation::write || work.operation == Operation::write_immediate;
+    if (is_write && is_within(about, work.remote, work.bytes)) return true;
+    return has_number(about, wire::QueueNumber::send, work.message_number);
+}
+
+std::uint64_t SendQueue::find_guilty(const iwarp::Quoted& about) {
+    for (auto number = first_; number != end_; ++number)
+        if (is_quoted(number, about)) return number;
+    for (auto number = first_; number != end_; ++number)
+        if (slot(number).stage == Stage::under_way) return number;
+    return end_;
+}
+
+void SendQueue::flush(const Blame& blame) {
+    auto guilty = blame.status == Status::flushed ? end_ : find_guilty(blame.about);
     for (auto at = under_way_first_; at != under_way_end_; ++at) {
         auto number = under_way(at).number;
         if (number >= first_ && slot(number).stage == Stage::under_way)
@@ -359,9 +410,11 @@ void SendQueue::flush(Status first) {
     }
     for (auto number = first_; number != end_; ++number) {
         Slot& work = slot(number);
-        if (work.stage == Stage::ended) continue;
-        bool begun = work.stage != Stage::posted;
-        work.status = begun ? std::exchange(first, Status::flushed) : Status::flushed;
+        bool went_well = work.stage == Stage::ended && number < guilty;
+        if (number == guilty)
+            work.status = blame.status;
+        else if (!went_well && work.status == Status::success)
+            work.status = Status::flushed;
         if (work.stage != Stage::leaving) work.stage = Stage::ended;
     }
     next_ = end_;
@@ -378,6 +431,7 @@ void SendQueue::stream_gone() {
 void SendQueue::reset() {
     first_ = next_ = end_;
     awaited_.clear();
+    sends_begun_ = requests_begun_ = 0;
     failed_ = false;
 }
 

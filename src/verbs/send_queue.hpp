@@ -14,6 +14,7 @@
 #include "iwarp/memory_table.hpp"
 #include "iwarp/message.hpp"
 #include "iwarp/outstanding_reads.hpp"
+#include "iwarp/session_owner.hpp"
 #include "iwarp/terms.hpp"
 #include "verbs/limits.hpp"
 #include "weft/verbs.hpp"
@@ -25,6 +26,12 @@ struct SendQueueOptions {
     std::uint32_t capacity = 0;
     std::uint32_t pieces = 0;
     std::uint32_t inline_bytes = 0;
+};
+
+/// What the peer found wrong with our work, if it did.
+struct Blame {
+    Status status = Status::flushed;
+    iwarp::Quoted about{};
 };
 
 class SendQueue {
@@ -56,9 +63,11 @@ public:
 
     /// The oldest work that has ended, if all before it have.
     std::optional<Completion> next_completion();
-    /// The oldest work that had begun gets `first`, and all others are flushed. What the sender has
-    /// messages of is completed only when these are sent: until then its memory is lent.
-    void flush(Status first);
+    /// All work that has not ended is flushed. What the peer blames, or the oldest that had begun
+    /// if that is not known, gets its status; and behind that nothing is said to have gone well,
+    /// for the peer has heard no more. What the sender has messages of is completed only when these
+    /// are sent: until then its memory is lent.
+    void flush(const Blame& blame);
     /// The stream is gone: nothing is lent any more.
     void stream_gone();
     /// Forgets the flushed: for a queue pair that is used again.
@@ -83,6 +92,7 @@ private:
         RemoteMemory remote{};
         SteeringTag invalidate{};
         std::uint32_t immediate = 0;
+        std::uint32_t message_number = 0;  ///< of its untagged message, in that one's queue
         std::uint64_t operand = 0, compare = 0;
         std::unique_ptr<WindowBinding> binding{};
         std::unique_ptr<FastRegistration> registration{};
@@ -111,6 +121,8 @@ private:
     iwarp::Message begin_atomic(Slot& work, iwarp::OutstandingReads& reads);
     iwarp::Message begin_immediate(Slot& work);
     std::optional<iwarp::Message> stop(Slot& work, Status status);
+    bool is_quoted(std::uint64_t number, const iwarp::Quoted& about);
+    std::uint64_t find_guilty(const iwarp::Quoted& about);
     bool sink_allows(std::uint64_t number, std::uint32_t size) const;
 
     iwarp::MemoryTable& memory_;
@@ -122,6 +134,7 @@ private:
     std::vector<UnderWay> under_way_;              ///< a ring
     std::vector<iwarp::Message::Source> sources_;  ///< so many for each of them
     std::uint64_t under_way_first_ = 0, under_way_end_ = 0;
+    std::uint32_t sends_begun_ = 0, requests_begun_ = 0;  ///< untagged messages, by their queue
     Ring<std::uint64_t> awaited_;  ///< slots whose answers have not come, in order
     std::uint64_t first_ = 0;      ///< the oldest slot; numbers count up for ever
     std::uint64_t next_ = 0;       ///< the first whose work has not begun

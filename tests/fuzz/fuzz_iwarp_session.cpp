@@ -157,7 +157,7 @@ public:
     }
     void wake() override { WEFT_CHECK(!failed_); }
     void peer_spoke() override { note("spoke"); }
-    void session_failed(const wire::TerminateControl& why, FaultOf whose) override {
+    void session_failed(const wire::TerminateControl& why, FaultOf whose, const Quoted&) override {
         note("failed " + std::to_string(static_cast<int>(whose)) + " " +
              std::to_string(why.error_type) + " " + std::to_string(why.error_code));
         failed_ = true;

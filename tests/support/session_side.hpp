@@ -47,6 +47,7 @@ public:
     int wakes = 0;
     std::optional<wire::TerminateControl> failure;
     iwarp::FaultOf whose{};
+    iwarp::Quoted about;
     /// Called last in the call of that name.
     std::function<void()> on_wake = [] {}, on_received = [] {}, on_work_sent = [] {},
                           on_asked = [] {};
@@ -195,10 +196,12 @@ public:
         note("spoke");
         EXPECT_EQ(++spoke, 1);
     }
-    void session_failed(const wire::TerminateControl& why, iwarp::FaultOf who) override {
+    void session_failed(const wire::TerminateControl& why, iwarp::FaultOf who,
+                        const iwarp::Quoted& what) override {
         note("failed");
         failure = why;
         whose = who;
+        about = what;
     }
 
 private:
