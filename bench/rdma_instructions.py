@@ -42,7 +42,8 @@ def count(rounds):
         if done.returncode:
             sys.exit(f"{done.stderr}\n{PROGRAM.name} ended with status {done.returncode}")
         found = {}
-        for dump in sorted(pathlib.Path(folder).iterdir(), key=lambda path: path.stat().st_mtime_ns):
+        dumps = pathlib.Path(folder).iterdir()
+        for dump in sorted(dumps, key=lambda path: path.stat().st_mtime_ns):
             text = dump.read_text()
             label = re.search(r"^desc: Trigger: Client Request: (.*) (\d+)$", text, re.MULTILINE)
             total = re.search(r"^(?:summary|totals): (\d+)", text, re.MULTILINE)
