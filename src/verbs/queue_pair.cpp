@@ -7,7 +7,6 @@
 namespace weft::verbs {
 namespace {
 
-
 /// What the peer's Terminate says about the work it stumbled on.
 Status status_for(const wire::TerminateControl& why) {
     using enum wire::TerminateLayer;

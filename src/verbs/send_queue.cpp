@@ -6,6 +6,7 @@
 
 #include "base/check.hpp"
 #include "iwarp/memory_fault.hpp"
+#include "verbs/local_pieces.hpp"
 #include "wire/rdmap.hpp"
 
 namespace weft::verbs {
@@ -37,12 +38,6 @@ RdmapOpcode send_opcode(Operation operation, bool solicited) {
     if (operation == Operation::send_invalidate)
         return solicited ? RdmapOpcode::send_solicited_invalidate : RdmapOpcode::send_invalidate;
     return solicited ? RdmapOpcode::send_solicited : RdmapOpcode::send;
-}
-
-std::uint64_t total_size(std::span<const LocalMemory> pieces) {
-    std::uint64_t size = 0;
-    for (auto& piece : pieces) size += piece.size;
-    return size;
 }
 
 // What a Terminate quotes of our messages.

@@ -55,7 +55,7 @@ public:
     bool waits_for_memory() const { return waits_for_memory_; }
 
     /// The next message that may go; local work on the way is done. Failed work stops the queue:
-    /// see failure().
+    /// see has_failed().
     std::optional<iwarp::Message> next_message(iwarp::OutstandingReads& reads);
     void message_sent();
     void read_ended();
