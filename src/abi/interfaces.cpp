@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <tuple>
 
 namespace weft::abi {
 namespace {
@@ -65,7 +66,8 @@ std::vector<Interface> list_interfaces() {
         listed.push_back(std::move(interface));
     }
     std::sort(listed.begin(), listed.end(), [](const Interface& a, const Interface& b) {
-        return std::pair(a.is_loopback, a.index) < std::pair(b.is_loopback, b.index);
+        return std::tuple(!a.is_usable(), a.is_loopback, a.index) <
+               std::tuple(!b.is_usable(), b.is_loopback, b.index);
     });
     return listed;
 }

@@ -19,9 +19,12 @@ struct Interface {
     bool is_loopback = false;
     bool is_up = false;
     std::vector<std::string> addresses;  ///< in numbers, without a zone
+
+    bool is_usable() const { return is_up && !addresses.empty(); }
 };
 
-/// In the order of their indexes, the loopback last: who takes the first there is, wants a network.
+/// In the order of their indexes, the loopback after the others and what cannot be used after that:
+/// who takes the first there is, wants a network.
 std::vector<Interface> list_interfaces();
 
 }  // namespace weft::abi

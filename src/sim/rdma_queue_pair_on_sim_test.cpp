@@ -44,6 +44,23 @@ TEST_F(RdmaQueuePair, TakesReceivesButNoSendsBeforeItIsConnected) {
     EXPECT_EQ(a.ends(), "");
 }
 
+TEST_F(RdmaQueuePair, SaysBeforehandWhetherItWouldTakeABatch) {
+    a.make_queue_pair({.sends = 2});
+    std::array local{a.region->local(0, 8), a.region->local(8, 8)};
+    std::array<SendRequest, 3> batch{};
+    for (auto& request : batch) request.local = std::span(local).first(1);
+    EXPECT_EQ(a.queue_pair->check(batch).error().code, Code::disconnected);
+    join(a, b);
+    auto two = std::span(batch).first(2);
+    EXPECT_TRUE(a.queue_pair->check(two));
+    EXPECT_EQ(a.queue_pair->check(batch).error(), (Error{.code = Code::exhausted, .where = 2}));
+    batch[1] = {.operation = Operation::read, .local = local};
+    EXPECT_EQ(a.queue_pair->check(two).error().code, Code::out_of_range);
+    EXPECT_TRUE(a.queue_pair->check(two.first(1)));
+    a.queue_pair->fail();
+    EXPECT_TRUE(a.queue_pair->check(two.first(1))) << "taken, to be flushed";
+}
+
 TEST_F(RdmaQueuePair, DoesEveryOperation) {
     join(a, b);
     for (std::uint64_t id = 1; id <= 3; ++id) ASSERT_TRUE(b.receive(id));

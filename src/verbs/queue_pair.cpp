@@ -7,6 +7,9 @@
 namespace weft::verbs {
 namespace {
 
+/// By which work is judged that will only be flushed: there is no peer any more that could mind.
+constexpr iwarp::Terms terms_of_the_ended{.outbound_reads = 1, .peer = iwarp::Peer::weft};
+
 /// What the peer's Terminate says about the work it stumbled on.
 Status status_for(const wire::TerminateControl& why) {
     using enum wire::TerminateLayer;
@@ -72,9 +75,7 @@ Result<void> QueuePairObject::post(const SendRequest& request) {
     if (state_ != QueuePairState::running) {
         // Taken and flushed, so that an application finds all it posted in one place. It is not put
         // in the queue, whose places may hold bytes that are still on their way.
-        if (auto good = sends_.check(request, {.outbound_reads = 1, .peer = iwarp::Peer::weft});
-            !good)
-            return good;
+        if (auto good = sends_.check(request, terms_of_the_ended); !good) return good;
         report(*send_completions_,
                {.id = request.id, .status = Status::flushed, .operation = request.operation});
         return {};
@@ -91,6 +92,17 @@ Result<void> QueuePairObject::post(const ReceiveRequest& request) {
         session_->receive_posted();
     else if (state_ != QueuePairState::idle)
         flush_receives();
+    return {};
+}
+
+Result<void> QueuePairObject::check(std::span<const SendRequest> requests) const {
+    if (state_ == QueuePairState::idle) return Error{.code = Code::disconnected};
+    bool runs = state_ == QueuePairState::running;
+    if (runs && requests.size() > sends_.room())
+        return Error{.code = Code::exhausted, .where = static_cast<std::uint32_t>(sends_.room())};
+    for (auto& request : requests)
+        if (auto good = sends_.check(request, runs ? session_->terms() : terms_of_the_ended); !good)
+            return good;
     return {};
 }
 

@@ -68,7 +68,7 @@ std::byte* SendQueue::inlined_of(std::uint64_t number) {
 
 Result<void> SendQueue::check(const SendRequest& request, const iwarp::Terms& terms) const {
     auto bytes = total_size(request.local);
-    if (end_ - first_ == slots_.size())
+    if (room() == 0)
         return Error{.code = Code::exhausted, .where = static_cast<std::uint32_t>(slots_.size())};
     if (is_extension(request.operation) && terms.peer != iwarp::Peer::weft)
         return Error{.code = Code::unsupported};

@@ -35,6 +35,7 @@ public:
     Result<void> check(const SendRequest& request, const iwarp::Terms& terms) const;
     /// Takes what passes the check.
     Result<void> post(const SendRequest& request, const iwarp::Terms& terms);
+    std::size_t room() const { return slots_.size() - (end_ - first_); }
     bool empty() const { return first_ == end_; }
     bool has_unbegun() const { return next_ != end_; }
     /// Whether a fast registration has found its tag's former memory still lent: ask again when
