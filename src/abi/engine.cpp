@@ -21,9 +21,14 @@
 namespace weft::abi {
 namespace {
 
-/// How long the helper lets others drive before it looks again. As long may a peer wait whose
-/// application polled, and then went to do something else.
-constexpr int stand_back_ms = 2;
+/// How long the helper stands back before it sees whether others still drive: at first, and at
+/// most. So long may a peer wait whose application polled, and then went to do something else.
+constexpr std::int64_t first_rest_ns = 50'000, longest_rest_ns = 2'000'000;
+/// Who spins looks again within this time, unless it has lost its processor.
+constexpr std::int64_t spinner_pause_ns = 3'000;
+/// Looks of others since the last one of a thread that waits for news: after so many they spin, and
+/// will see everything first.
+constexpr std::uint32_t looks_of_a_spinner = 256;
 
 pthread_mutex_t the_lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
 Engine* the_engine = nullptr;
@@ -55,14 +60,15 @@ void forget_parents_engine() {
     ++the_generation;
 }
 
-/// An eventfd that somebody sleeps at.
 void ring(int bell) {
     std::uint64_t one = 1;
     [[maybe_unused]] auto written = ::write(bell, &one, sizeof one);
 }
-void hush(int bell) {
+
+/// Whether it had been rung.
+bool silence(int bell) {
     std::uint64_t count = 0;
-    [[maybe_unused]] auto read = ::read(bell, &count, sizeof count);
+    return ::read(bell, &count, sizeof count) > 0;
 }
 
 std::string_view variable(const char* name) {
@@ -114,14 +120,14 @@ void Engine::on_event(std::function<void(const verbs::AsyncEvent&)> heard) {
 }
 
 Engine::~Engine() {
-    for (int each : {wake_, wake_waiter_})
-        if (each >= 0) ::close(each);
+    if (wake_ >= 0) ::close(wake_);
+    if (driver_wake_ >= 0) ::close(driver_wake_);
 }
 
 void Engine::abandon() {
     world_->abandon();
     ::close(wake_);
-    ::close(wake_waiter_);
+    ::close(driver_wake_);
 }
 
 bool Engine::begin() {
@@ -138,8 +144,8 @@ bool Engine::begin() {
         *world_, {.on_event = tell, .regions_max = limits::regions + limits::windows});
     install_memory_guard();
     wake_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    wake_waiter_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (wake_ < 0 || wake_waiter_ < 0) return false;
+    driver_wake_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (wake_ < 0 || driver_wake_ < 0) return false;
 
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     ::pthread_once(&once, [] {
@@ -174,105 +180,145 @@ bool Engine::begin() {
 }
 
 void Engine::poll() {
-    drives_.fetch_add(1, std::memory_order_relaxed);
+    looks_.fetch_add(1, std::memory_order_relaxed);
     world_->poll();
 }
 
 void Engine::push() {
-    drives_.fetch_add(1, std::memory_order_relaxed);
     world_->push();
 }
 
 void Engine::will_wait_elsewhere() {
-    if (helper_.load(std::memory_order_relaxed) == Helper::standing_back) wake_helper();
+    if (driver_.load()) return;
+    if (helper_.load(std::memory_order_relaxed) == Helper::standing_back) ring(wake_);
 }
 
-void Engine::wake_helper() {
-    ring(wake_);
-}
-
-void Engine::wake_sleepers(Instant due) {
-    auto too_long = [&](const std::optional<Instant>& wakes) { return !wakes || due < *wakes; };
-    if (waiter_sleeps_.load(std::memory_order_relaxed) && too_long(waiter_wakes_)) {
-        waiter_sleeps_.store(false, std::memory_order_relaxed);
-        ring(wake_waiter_);
-    }
-    if (helper_.load(std::memory_order_relaxed) == Helper::watching && too_long(helper_wakes_))
-        wake_helper();
+void Engine::begin_wait_elsewhere() {
+    waits_elsewhere_.fetch_add(1, std::memory_order_relaxed);
+    will_wait_elsewhere();
 }
 
 void Engine::mind_the_time() {
-    bool someone_sleeps = waiter_sleeps_.load(std::memory_order_relaxed) ||
-                          helper_.load(std::memory_order_relaxed) == Helper::watching;
-    if (!someone_sleeps) return;
+    bool helper_watches = helper_.load(std::memory_order_relaxed) == Helper::watching;
+    bool driver_sleeps = driver_sleeps_.load(std::memory_order_relaxed);
+    if (!helper_watches && !driver_sleeps) return;
     auto due = world_->due();
-    if (!due) return;
-    if (due->nanoseconds > now_ns()) return wake_sleepers(*due);
-    // Something is to be done now, most often to tell somebody of a completion. Done here it takes
-    // less than to wake another thread for it.
-    int kept = errno;
-    world_->turn(Wait::not_at_all);
-    if ((due = world_->due())) wake_sleepers(*due);
-    errno = kept;
+    if (due && due->nanoseconds <= now_ns()) {
+        // Most often to tell somebody of a completion: cheaper here than to wake a thread for it.
+        int kept = errno;
+        world_->push();
+        errno = kept;
+        due = world_->due();
+    }
+    auto is_sooner = [&](const std::optional<Instant>& wakes) {
+        return due && (!wakes || *due < *wakes);
+    };
+    if (driver_sleeps && is_sooner(driver_wakes_))
+        ring(driver_wake_);
+    else if (helper_watches && is_sooner(helper_wakes_))
+        ring(wake_);
+}
+
+bool Engine::is_driven(std::uint32_t looks_seen) const {
+    if (driver_.load()) return true;
+    auto looks = looks_.load(std::memory_order_relaxed);
+    // Who waits for news is not kept waiting for this.
+    if (waits_elsewhere_.load(std::memory_order_relaxed) > 0)
+        return looks - looks_seen > looks_of_a_spinner;
+    for (auto end = now_ns() + spinner_pause_ns; now_ns() < end;)
+        if (looks_.load(std::memory_order_relaxed) != looks) return true;
+    return false;
+}
+
+void Engine::stand_back() {
+    auto rest_ns = first_rest_ns;
+    for (bool is_quiet = false;; rest_ns = std::min(2 * rest_ns, longest_rest_ns)) {
+        auto looks = looks_.load(std::memory_order_relaxed);
+        helper_.store(is_quiet ? Helper::off_duty : Helper::standing_back);
+        // A driver that has nothing to do is left alone: it rings when it leaves.
+        bool is_free = is_quiet && driver_.load();
+        pollfd source{wake_, POLLIN, 0};
+        timespec rest{.tv_sec = 0, .tv_nsec = rest_ns};
+        ::ppoll(&source, 1, is_free ? nullptr : &rest, nullptr);
+        helper_.store(Helper::at_work);
+        if (silence(wake_)) return;
+        is_quiet = looks_.load(std::memory_order_relaxed) == looks;
+        if (is_quiet && !driver_.load()) return;
+    }
 }
 
 void Engine::help() {
-    auto seen = drives_.load();
     for (;;) {
-        pollfd sources[] = {{wake_, POLLIN, 0}, {world_->descriptor(), POLLIN, 0}};
-        if (someone_waits_.load() || drives_.load(std::memory_order_relaxed) != seen) {
-            seen = drives_.load(std::memory_order_relaxed);
-            helper_.store(Helper::standing_back);
-            auto woken = ::poll(sources, 1, stand_back_ms);
-            helper_.store(Helper::at_work);
-            if (woken <= 0) continue;
-            seen = drives_.load(std::memory_order_relaxed);
-        }
-        hush(wake_);
+        auto looks = looks_.load(std::memory_order_relaxed);
         {
             Hold hold;
             world_->turn(Wait::not_at_all);
             helper_wakes_ = world_->due();
             helper_.store(Helper::watching);
         }
+        pollfd sources[] = {{wake_, POLLIN, 0}, {world_->descriptor(), POLLIN, 0}};
         ::poll(sources, 2, ms_until(helper_wakes_));
         helper_.store(Helper::at_work);
+        if (!silence(wake_) && is_driven(looks)) stand_back();
     }
 }
 
-int Engine::wait_readable(int descriptor, int timeout_ms) {
-    /// Also when the thread is cancelled in its sleep.
-    struct Watch {
-        explicit Watch(Engine& of) : engine(of), is_ours(!of.someone_waits_.exchange(true)) {}
-        ~Watch() {
-            if (!is_ours) return;
-            engine.waiter_sleeps_.store(false);
-            engine.someone_waits_.store(false);
-        }
-        Engine& engine;
-        bool is_ours;
-    } watch(*this);
+Engine::Waiting::Waiting(Engine& engine, Hurry hurry) : engine_(engine), hurry_(hurry) {
+    const Waiting* nobody = nullptr;
+    if (hurry == Hurry::yes)
+        engine_.driver_.store(this);
+    else
+        engine_.driver_.compare_exchange_strong(nobody, this);
+}
 
+Engine::Waiting::~Waiting() {
+    resign();
+}
+
+void Engine::Waiting::resign() {
+    const Waiting* ours = this;
+    if (!engine_.driver_.compare_exchange_strong(ours, nullptr)) return;
+    engine_.driver_sleeps_.store(false, std::memory_order_relaxed);
+    if (engine_.helper_.load() == Helper::off_duty) ring(engine_.wake_);
+    if (engine_.waits_elsewhere_.load() > 0) engine_.will_wait_elsewhere();
+}
+
+void Engine::Waiting::turn() {
+    if (!drives()) return;
+    // Where others look at the network all the time, one more is in their way.
+    bool is_needed = hurry_ == Hurry::yes || engine_.waits_elsewhere_.load() > 0;
+    auto looks = engine_.looks_.load(std::memory_order_relaxed) - looks_seen_;
+    if (has_turned_ && looks > (is_needed ? looks_of_a_spinner : 0)) return resign();
+    engine_.world_->turn(Wait::not_at_all);
+    due_ = engine_.driver_wakes_ = engine_.world_->due();
+    has_turned_ = true;
+    engine_.driver_sleeps_.store(true, std::memory_order_relaxed);
+    looks_seen_ = engine_.looks_.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+int Engine::Waiting::sleep(int descriptor, std::optional<Instant> end) {
+    bool is_driver = drives();
+    auto wake_by = end;
+    if (is_driver && due_ && (!wake_by || *due_ < *wake_by)) wake_by = due_;
+    pollfd sources[] = {{descriptor, POLLIN, 0},
+                        {engine_.world_->descriptor(), POLLIN, 0},
+                        {engine_.driver_wake_, POLLIN, 0}};
+    auto ready = ::poll(sources, is_driver ? 3 : 1, ms_until(wake_by));
+    if (ready < 0) return ready;
+    if (is_driver && sources[2].revents != 0) silence(engine_.driver_wake_);
+    return sources[0].revents != 0;
+}
+
+int Engine::wait_readable(int descriptor, int timeout_ms) {
     std::optional<Instant> end;
     if (timeout_ms >= 0) end = Instant{now_ns()} + std::chrono::milliseconds(timeout_ms);
+    Waiting waiting(*this, Waiting::Hurry::no);
     for (;;) {
-        auto wake_by = end;
-        if (watch.is_ours) {
+        {
             Hold hold;
-            drives_.fetch_add(1, std::memory_order_relaxed);
-            world_->turn(Wait::not_at_all);
-            auto due = world_->due();
-            if (due && (!wake_by || *due < *wake_by)) wake_by = due;
-            waiter_wakes_ = wake_by;
-            waiter_sleeps_.store(true);
+            waiting.turn();
         }
-        pollfd sources[] = {
-            {descriptor, POLLIN, 0}, {world_->descriptor(), POLLIN, 0}, {wake_waiter_, POLLIN, 0}};
-        auto ready = ::poll(sources, watch.is_ours ? 3 : 1, ms_until(wake_by));
-        if (watch.is_ours) waiter_sleeps_.store(false);
-        if (ready < 0) return ready;
-        if (sources[2].revents != 0) hush(wake_waiter_);
-        if (sources[0].revents != 0) return 1;
+        if (auto ready = waiting.sleep(descriptor, end)) return ready;
         if (end && ms_until(end) == 0) return 0;
     }
 }

@@ -4,8 +4,9 @@
 // The world and the device are single-threaded; an application's threads take turns, each inside a
 // Hold. Whoever posts or polls moves the network in place, with no other thread involved. A helper
 // thread moves it when nobody does, so that a peer's reads and writes go on while the application
-// computes, or sleeps in a poll() of its own; while others drive, the helper stands back and only
-// looks now and then whether they still do.
+// computes, looks for them in its memory, or sleeps in a poll() of its own. While somebody polls
+// without end, or waits in one of our own functions and drives from there, the helper stands back
+// and only looks now and then whether they still do.
 #pragma once
 
 #include <atomic>
@@ -58,11 +59,43 @@ public:
     void push();
     /// The application will wait for a descriptor of ours in a way we do not see.
     void will_wait_elsewhere();
+    /// The same, until it is over: somebody waits for news that may come at any time, and is to
+    /// have them at once although others drive now and then. May be begun several times.
+    void begin_wait_elsewhere();
+    void end_wait_elsewhere() { waits_elsewhere_.fetch_sub(1, std::memory_order_relaxed); }
 
     // Outside a Hold.
     /// Until `descriptor` is readable or the time is over, and moves the network meanwhile. Returns
     /// as poll(2) does, and is as it is a place where a thread can be cancelled.
     int wait_readable(int descriptor, int timeout_ms = -1);
+
+    /// A thread that waits, and moves the network meanwhile unless another does. Made outside a
+    /// Hold; unmade also if the thread is cancelled in its sleep.
+    class Waiting {
+    public:
+        /// Who waits for completions is in a hurry, and takes the driving from who is not.
+        enum class Hurry : bool { no, yes };
+        Waiting(Engine& engine, Hurry hurry);
+        ~Waiting();
+        Waiting(const Waiting&) = delete;
+        Waiting& operator=(const Waiting&) = delete;
+
+        /// Inside a Hold: looks at the network, if that is for this one to do.
+        void turn();
+        /// Outside: until `descriptor` is readable, or the network has something for turn(), or the
+        /// time is over. Returns as poll(2) does, with 1 for the descriptor alone.
+        int sleep(int descriptor, std::optional<Instant> end);
+
+    private:
+        bool drives() const { return engine_.driver_.load() == this; }
+        void resign();
+
+        Engine& engine_;
+        const Hurry hurry_;
+        bool has_turned_ = false;
+        std::uint32_t looks_seen_ = 0;  ///< at the end of the last turn
+        std::optional<Instant> due_;    ///< of the network, as of then
+    };
 
     /// Who hears of the device's asynchronous events, inside a Hold.
     static void on_event(std::function<void(const verbs::AsyncEvent&)> heard);
@@ -73,25 +106,25 @@ private:
 
     bool begin();
     void help();
-    void wake_helper();
-    /// At the end of a Hold: whether whoever minds the network sleeps longer than it now may.
+    /// Of the helper: whether somebody else sees to the network, and until nobody does.
+    bool is_driven(std::uint32_t looks_seen) const;
+    void stand_back();
+    /// At the end of a Hold: whether who sleeps in charge sleeps longer than it now may.
     void mind_the_time();
-    void wake_sleepers(Instant due);
 
     std::unique_ptr<LinuxWorld> world_;
     std::unique_ptr<verbs::Device> device_;
-    int wake_ = -1;  ///< an eventfd the helper listens to
+    int wake_ = -1;         ///< an eventfd the helper listens to
+    int driver_wake_ = -1;  ///< and one for who drives
 
-    std::atomic<std::uint32_t> drives_{0};  ///< by others than the helper
-    std::atomic<bool> someone_waits_{false};
-    enum class Helper : std::uint8_t { at_work, standing_back, watching };
+    std::atomic<std::uint32_t> looks_{0};          ///< at the network, by others than the helper
+    std::atomic<const Waiting*> driver_{nullptr};  ///< of those who wait, the one who drives
+    std::atomic<bool> driver_sleeps_{false};       ///< or is about to
+    std::atomic<int> waits_elsewhere_{0};
+    enum class Helper : std::uint8_t { at_work, standing_back, off_duty, watching };
     std::atomic<Helper> helper_{Helper::at_work};
-    std::optional<Instant> helper_wakes_;  ///< inside a Hold: by itself, while watching
-
-    // The same of the thread in wait_readable() that moves the network.
-    int wake_waiter_ = -1;
-    std::atomic<bool> waiter_sleeps_{false};
-    std::optional<Instant> waiter_wakes_;
+    // Inside a Hold: when they wake by themselves.
+    std::optional<Instant> helper_wakes_, driver_wakes_;
 };
 
 }  // namespace weft::abi

@@ -65,12 +65,10 @@ std::vector<Interface> list_interfaces() {
         interface.mtu = mtu_of(name);
         listed.push_back(std::move(interface));
     }
-    auto place = [](const Interface& each) {
-        bool is_of_use = each.is_up && !each.addresses.empty();
-        return std::tuple(!is_of_use, each.is_loopback, each.index);
-    };
-    std::sort(listed.begin(), listed.end(),
-              [&](const Interface& a, const Interface& b) { return place(a) < place(b); });
+    std::sort(listed.begin(), listed.end(), [](const Interface& a, const Interface& b) {
+        return std::tuple(!a.is_usable(), a.is_loopback, a.index) <
+               std::tuple(!b.is_usable(), b.is_loopback, b.index);
+    });
     return listed;
 }
 

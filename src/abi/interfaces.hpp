@@ -19,10 +19,12 @@ struct Interface {
     bool is_loopback = false;
     bool is_up = false;
     std::vector<std::string> addresses;  ///< in numbers, without a zone
+
+    bool is_usable() const { return is_up && !addresses.empty(); }
 };
 
-/// Those first that are up and have an address, and of them the loopback last; else in the order of
-/// their indexes. Who takes the first there is, as many programs do, wants a network that works.
+/// In the order of their indexes, the loopback after the others and what cannot be used after that:
+/// who takes the first there is, wants a network.
 std::vector<Interface> list_interfaces();
 
 }  // namespace weft::abi

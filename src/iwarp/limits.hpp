@@ -11,8 +11,8 @@ namespace weft::iwarp::limits {
 
 /// An FPDU up to this size needs no buffer from the pool to be verified in.
 inline constexpr std::size_t small_fpdu = 256;
-/// What all connections of a device may hold of FPDUs that are not verified yet. Beyond it a
-/// connection waits its turn.
+/// What all connections of a device may hold of FPDUs that are not verified yet, and of answers
+/// that are not sent yet. Beyond it a connection waits its turn.
 inline constexpr std::size_t fpdu_buffer_bytes = 64u << 20;
 /// What the pool keeps of it for the next FPDU, so that it is in the processor's cache.
 inline constexpr std::size_t fpdu_buffer_bytes_kept = 1u << 20;
@@ -27,6 +27,9 @@ inline constexpr Duration receive_patience = std::chrono::seconds(5);
 /// A responder may not speak before the initiator has. An initiator that promised no ready message
 /// and says nothing for this long is waiting for us: Linux's is, and takes no harm.
 inline constexpr Duration silent_initiator_grace = std::chrono::milliseconds(100);
+/// How long a responder waits for the ready message it was promised. Only then is the connection
+/// there for its application, who must hear of it one way or the other.
+inline constexpr Duration ready_patience = std::chrono::seconds(10);
 
 /// An initiator holds its first FPDU back for this long, unless the peer is Weft or has spoken: a
 /// Linux responder overlooks what comes right behind its reply until more comes.
@@ -42,6 +45,9 @@ inline constexpr Duration rest_after = std::chrono::seconds(1);
 /// call then carries less: a quarter of it made 1 MiB Writes a quarter slower. More makes a
 /// Terminate wait longer.
 inline constexpr std::size_t lent_bytes = 1u << 20;
+/// No further answer is copied while one connection has this much of the pool lent to its stream:
+/// so much fits a core's cache, and a few hundred peers that do not read cannot have it all.
+inline constexpr std::size_t copied_bytes = 512u << 10;
 /// Pieces of memory whose bytes one FPDU carries. Where memory is in smaller pieces FPDUs are
 /// shorter.
 inline constexpr std::size_t payload_pieces_per_fpdu = 16;

@@ -6,6 +6,16 @@
 #include "wire/rdmap.hpp"
 
 namespace weft::iwarp {
+namespace {
+
+/// How long to hold back the first word, or to wait for the peer's.
+Duration restraint_under(const Terms& terms) {
+    if (terms.role == Role::initiator) return limits::first_word_delay;
+    return terms.ready == ReadyMessage::none ? limits::silent_initiator_grace
+                                             : limits::ready_patience;
+}
+
+}  // namespace
 
 std::size_t ulpdu_max(const Terms& terms, std::size_t segment_size) {
     if (terms.peer != Peer::unknown || segment_size == 0) return wire::ulpdu_limit;
@@ -20,11 +30,13 @@ Session::Session(SessionOwner& owner, MemoryTable& memory, Asker asker, FpduBuff
       reads_(terms.outbound_reads),
       responder_(memory, asker, terms.inbound_reads),
       inbound_(owner, memory, asker, terms_, responder_, reads_),
-      receiver_(inbound_, buffers, *this,
+      receiver_waits_(owner),
+      sender_waits_(owner),
+      receiver_(inbound_, buffers, receiver_waits_,
                 {.checksum = terms.checksum,
                  .markers = terms.markers_in,
                  .placement = options.placement}),
-      sender_(*this, memory,
+      sender_(*this, memory, buffers, sender_waits_,
               {.checksum = terms.checksum,
                .markers = terms.markers_out,
                .ulpdu_max = ulpdu_max(terms, options.segment_size)}),
@@ -32,11 +44,8 @@ Session::Session(SessionOwner& owner, MemoryTable& memory, Asker asker, FpduBuff
       ready_message_due_(terms.role == Role::initiator && terms.ready != ReadyMessage::none),
       may_begin_(terms.role == Role::initiator && terms.peer == Peer::weft),
       receive_patience_(options.receive_patience),
-      restraint_(terms.role == Role::initiator ? limits::first_word_delay
-                                               : limits::silent_initiator_grace) {
-    bool ready_message_will_come =
-        terms.role == Role::responder && terms.ready != ReadyMessage::none;
-    if (!may_begin_ && !ready_message_will_come) restraint_.begin();
+      restraint_(restraint_under(terms)) {
+    if (!may_begin_) restraint_.begin();
 }
 
 Buffer Session::want() {
@@ -63,7 +72,7 @@ void Session::note(Result<void> outcome) {
     if (receiver_.is_stalled()) receive_patience_.begin();
     if (inbound_.peer_terminate()) {
         close();
-        tell_owner(*inbound_.peer_terminate(), FaultOf::peer);
+        owner_.session_failed(*inbound_.peer_terminate(), FaultOf::peer, quoted_by_peer());
     }
 }
 
@@ -126,7 +135,7 @@ void Session::message_sent() {
     auto origin = under_way_.front();
     under_way_.pop_front();
     if (origin == Origin::answer) responder_.message_sent();
-    if (origin == Origin::work && !failed_) owner_.work_sent();
+    if (origin == Origin::work) owner_.work_sent();
 }
 
 Message Session::ready_message() {
@@ -157,12 +166,21 @@ void Session::fail(Error why) {
     compose_terminate(control);
     sender_.wind_up(Message{.opcode = wire::RdmapOpcode::terminate, .payload = {&body_source_, 1}});
     end();
-    tell_owner(control, FaultOf::us);
+    owner_.session_failed(control, FaultOf::us, {});
 }
 
-void Session::tell_owner(const wire::TerminateControl& why, FaultOf whose) {
-    failed_ = true;
-    owner_.session_failed(why, whose);
+/// The ready message had the first number of its queue, and is not the owner's.
+Quoted Session::quoted_by_peer() const {
+    auto quoted = inbound_.peer_quoted();
+    if (terms_.role != Role::initiator || !quoted.header) return quoted;
+    auto* untagged = std::get_if<wire::UntaggedSegment>(&*quoted.header);
+    bool is_counted =
+        untagged &&
+        ((terms_.ready == ReadyMessage::send && untagged->queue == wire::QueueNumber::send) ||
+         (terms_.ready == ReadyMessage::read &&
+          untagged->queue == wire::QueueNumber::read_request));
+    if (is_counted) --untagged->message_number;
+    return quoted;
 }
 
 void Session::compose_terminate(const wire::TerminateControl& control) {
@@ -230,6 +248,8 @@ std::optional<Instant> Session::deadline() const {
 void Session::tick(Instant now) {
     if (ended_) return;
     if (restraint_.is_over(now, !may_speak(), 0)) {
+        bool was_promised = terms_.role == Role::responder && terms_.ready != ReadyMessage::none;
+        if (was_promised) return fail(fault(wire::MpaError::connection_lost));
         may_begin_ = true;
         owner_.wake();
     }
@@ -237,7 +257,8 @@ void Session::tick(Instant now) {
     bool stalled = receiver_.is_stalled();
     if (receive_patience_.is_over(now, stalled, receiver_.fpdu_count()))
         return fail(fault(wire::UntaggedBufferError::no_buffer));
-    bool peer_is_slow = receiver_.is_amid_fpdu() && !stalled && !is_waiting_for_buffer;
+    bool peer_is_slow =
+        receiver_.is_amid_fpdu() && !stalled && !receiver_waits_.is_waiting_for_buffer;
     if (fpdu_patience_.is_over(now, peer_is_slow, receiver_.fpdu_count()))
         return fail(fault(wire::MpaError::connection_lost));
 }

@@ -28,7 +28,7 @@ struct SessionOptions {
 /// The largest ULPDU to send under these terms.
 std::size_t ulpdu_max(const Terms& terms, std::size_t segment_size);
 
-class Session final : private MessageSource, private FpduBufferWaiter {
+class Session final : private MessageSource {
 public:
     Session(SessionOwner& owner, MemoryTable& memory, Asker asker, FpduBuffers& buffers,
             const Terms& terms, const SessionOptions& options);
@@ -57,10 +57,16 @@ public:
 
 private:
     enum class Origin : std::uint8_t { connection, answer, work };
+    struct BufferWaiter final : FpduBufferWaiter {
+        explicit BufferWaiter(SessionOwner& owner) : owner_(owner) {}
+        void buffer_available() override { owner_.wake(); }
+
+    private:
+        SessionOwner& owner_;
+    };
 
     std::optional<Message> next_message() override;
     void message_sent() override;
-    void buffer_available() override { owner_.wake(); }
 
     bool may_speak() const;
     Message ready_message();
@@ -68,7 +74,7 @@ private:
     std::optional<Message> next_work();
     void note(Result<void> outcome);
     void end();
-    void tell_owner(const wire::TerminateControl& why, FaultOf whose);
+    Quoted quoted_by_peer() const;
     void compose_terminate(const wire::TerminateControl& control);
 
     SessionOwner& owner_;
@@ -76,15 +82,15 @@ private:
     OutstandingReads reads_;
     ReadResponder responder_;
     Inbound inbound_;
+    BufferWaiter receiver_waits_, sender_waits_;
     FpduReceiver receiver_;
     FpduSender sender_;
 
     Ring<Origin> under_way_;  ///< whose messages the sender has begun
     bool answer_is_next_ = true;
     bool ready_message_due_;
-    bool may_begin_;       ///< even if the peer has not spoken
-    bool ended_ = false;   ///< nothing more is received, and no message begins
-    bool failed_ = false;  ///< and the owner was told so
+    bool may_begin_;      ///< even if the peer has not spoken
+    bool ended_ = false;  ///< nothing more is received, and no message begins
 
     Patience fpdu_patience_{limits::fpdu_patience};
     Patience receive_patience_;

@@ -92,10 +92,28 @@ TEST(Session, HoldsARespondersTongueUntilTheInitiatorHasSpoken) {
     SessionSide side(agreed);
     side.post_send(pattern(10, 1));
     EXPECT_TRUE(side.say().empty());
-    EXPECT_EQ(side.session().deadline(), std::nullopt) << "the ready message will come";
+    side.session().tick(start);
+    side.session().tick(start + limits::silent_initiator_grace);
+    EXPECT_TRUE(side.say().empty()) << "the ready message will come";
     side.hear(stream_of(write_to(SteeringTag{1}, 0), {}));
     EXPECT_EQ(side.spoke, 1);
     EXPECT_EQ(opcodes(side.say()), std::vector{RdmapOpcode::send});
+    for (int i = 1; i < 4; ++i) side.session().tick(start + i * limits::ready_patience);
+    EXPECT_FALSE(side.failure);
+    EXPECT_EQ(side.session().deadline(), std::nullopt);
+}
+
+TEST(Session, LosesPatienceWithAnInitiatorThatPromisedAReadyMessage) {
+    auto agreed = terms(Role::responder);
+    agreed.ready = ReadyMessage::write;
+    SessionSide side(agreed);
+    ASSERT_TRUE(side.session().deadline());
+    side.session().tick(start);
+    side.session().tick(start + (limits::ready_patience - milliseconds(1)));
+    EXPECT_FALSE(side.failure);
+    side.session().tick(side.session().deadline().value());
+    expect_failure(side, fault(wire::MpaError::connection_lost));
+    EXPECT_EQ(opcodes(side.say()), std::vector{RdmapOpcode::terminate});
 }
 
 TEST(Session, SpeaksAtLastToAnInitiatorThatPromisedNothing) {

@@ -44,6 +44,23 @@ TEST_F(RdmaQueuePair, TakesReceivesButNoSendsBeforeItIsConnected) {
     EXPECT_EQ(a.ends(), "");
 }
 
+TEST_F(RdmaQueuePair, SaysBeforehandWhetherItWouldTakeABatch) {
+    a.make_queue_pair({.sends = 2});
+    std::array local{a.region->local(0, 8), a.region->local(8, 8)};
+    std::array<SendRequest, 3> batch{};
+    for (auto& request : batch) request.local = std::span(local).first(1);
+    EXPECT_EQ(a.queue_pair->check(batch).error().code, Code::disconnected);
+    join(a, b);
+    auto two = std::span(batch).first(2);
+    EXPECT_TRUE(a.queue_pair->check(two));
+    EXPECT_EQ(a.queue_pair->check(batch).error(), (Error{.code = Code::exhausted, .where = 2}));
+    batch[1] = {.operation = Operation::read, .local = local};
+    EXPECT_EQ(a.queue_pair->check(two).error().code, Code::out_of_range);
+    EXPECT_TRUE(a.queue_pair->check(two.first(1)));
+    a.queue_pair->fail();
+    EXPECT_TRUE(a.queue_pair->check(two.first(1))) << "taken, to be flushed";
+}
+
 TEST_F(RdmaQueuePair, DoesEveryOperation) {
     join(a, b);
     for (std::uint64_t id = 1; id <= 3; ++id) ASSERT_TRUE(b.receive(id));
@@ -186,8 +203,10 @@ TEST_F(RdmaQueuePair, LeavesAloneWhatIsStillOnItsWayWhenMoreIsPosted) {
     for (int i = 0; i < 6; ++i) world.step();
     a.connection->disconnect();
     words.assign(words.size(), '#');
+    bool refused = false;
     for (std::uint64_t id = 0; id < 8; ++id)
-        ASSERT_TRUE(a.queue_pair->post(SendRequest{.id = id, .inlined = true, .local = local}));
+        refused |= !a.queue_pair->post(SendRequest{.id = id, .inlined = true, .local = local});
+    EXPECT_TRUE(refused) << "what is on its way has its place in the queue";
     run();  // the simulated network checks that lent bytes stay as they are
     for (auto each : b.memory) EXPECT_NE(each, std::byte{'#'});
 }
@@ -451,6 +470,10 @@ TEST_F(RdmaQueuePair, IsNotMadeOfWhatCannotBe) {
     EXPECT_EQ(refused(bad), (Error{.code = Code::out_of_range, .where = 1024}));
     bad = good, bad.domain = b.domain;
     EXPECT_EQ(refused(bad).code, Code::malformed) << "that domain is another device's";
+    bad = good, bad.receive_completions = b.completions;
+    EXPECT_EQ(refused(bad).code, Code::malformed) << "so is that queue";
+    bad = good, bad.shared_receives = *there->make_shared_receive_queue(1, 1);
+    EXPECT_EQ(refused(bad).code, Code::malformed);
     EXPECT_FALSE(here->make_completion_queue(0, {}));
     EXPECT_FALSE(here->make_completion_queue(3'276'801, {}));
     EXPECT_FALSE(here->make_shared_receive_queue(327'681, 1));

@@ -143,6 +143,7 @@ public:
     std::optional<Message> next_work() override { return WEFT_CHECK(!failed_), std::nullopt; }
     void work_sent() override { WEFT_CHECK(false); }
     void read_ended(std::uint64_t original) override { note("read " + std::to_string(original)); }
+    void read_failed() override { note("read failed"); }
     const PostedReceive* take_receive() override {
         WEFT_CHECK(!failed_ && !taking_);
         if (taken_ == posted_) return nullptr;
@@ -156,7 +157,7 @@ public:
     }
     void wake() override { WEFT_CHECK(!failed_); }
     void peer_spoke() override { note("spoke"); }
-    void session_failed(const wire::TerminateControl& why, FaultOf whose) override {
+    void session_failed(const wire::TerminateControl& why, FaultOf whose, const Quoted&) override {
         note("failed " + std::to_string(static_cast<int>(whose)) + " " +
              std::to_string(why.error_type) + " " + std::to_string(why.error_code));
         failed_ = true;

@@ -174,12 +174,12 @@ bool Endpoint::arm() {
 void Endpoint::disarm() {
     ibv_cq* queue = nullptr;
     void* context = nullptr;
-    while (ibv_get_cq_event(channel_, &queue, &context) == 0) {
-        is_armed_ = false;
-        if (++events_taken_ < events_unacknowledged_max) continue;
-        ibv_ack_cq_events(completions_, events_taken_);
-        events_taken_ = 0;
-    }
+    // There is at most one: it is armed only when the last has been taken.
+    if (ibv_get_cq_event(channel_, &queue, &context) != 0) return;
+    is_armed_ = false;
+    if (++events_taken_ < events_unacknowledged_max) return;
+    ibv_ack_cq_events(completions_, events_taken_);
+    events_taken_ = 0;
 }
 
 namespace {

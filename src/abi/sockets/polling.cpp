@@ -150,6 +150,7 @@ int PollList::wait_for_one(const Deadline& deadline) {
         std::unique_lock lock(socket.lock);
         if (!watch || socket.backlog) {
             lock.unlock();
+            if (watch) watch.unlock();  // that of a listener is its attendant's
             return wait(deadline);
         }
         int woken = 1;

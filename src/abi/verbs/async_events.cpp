@@ -28,7 +28,10 @@ void queue_event(ibv_context& face, const ibv_async_event& event) {
 
 void tell_queue_pair(std::uint32_t number, ibv_event_type type) {
     auto* queue_pair = find(Inventory::get().queue_pairs, number);
-    if (!queue_pair) return;
+    if (!queue_pair || queue_pair->is_resetting) return;
+    bool is_end = type != IBV_EVENT_QP_LAST_WQE_REACHED;
+    if (is_end && queue_pair->ends_as_asked) return;
+    if (is_end) set_state(*queue_pair, IBV_QPS_ERR);
     ibv_async_event event{};
     event.element.qp = queue_pair->face();
     event.event_type = type;

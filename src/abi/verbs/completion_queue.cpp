@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Completion queues and the channels that tell of them.
-#include <unistd.h>
-
+// Completion queues.
 #include "abi/verbs/acknowledgements.hpp"
 #include "abi/verbs/async_events.hpp"
+#include "abi/verbs/completion_channel.hpp"
 #include "abi/verbs/context.hpp"
-#include "abi/verbs/event_descriptor.hpp"
 #include "abi/verbs/inventory.hpp"
 #include "abi/verbs/poll.hpp"
 #include "verbs/limits.hpp"
@@ -13,32 +11,9 @@
 namespace weft::abi {
 namespace {
 
-CompletionChannel* channel_of(CompletionQueue& queue) {
-    return queue.channel ? &of(*queue.channel) : nullptr;
-}
-
 void notify(CompletionQueue& queue) {
-    auto* channel = channel_of(queue);
-    if (!channel) return;
-    if (queue.events_waiting++ == 0) channel->with_events.push_back(queue);
-    add_event(channel->fd);
-}
-
-CompletionQueue* take_event(CompletionChannel& channel) {
-    if (channel.with_events.empty()) return nullptr;
-    auto& queue = channel.with_events.pop_front();
-    if (--queue.events_waiting > 0) channel.with_events.push_back(queue);
-    ++queue.events_delivered;
-    abi::take_event(channel.fd);
-    return &queue;
-}
-
-void forget_events(CompletionChannel& channel, CompletionQueue& queue) {
-    for (auto left = channel.with_events.size(); left > 0; --left) {
-        auto& each = channel.with_events.pop_front();
-        if (&each != &queue) channel.with_events.push_back(each);
-    }
-    for (; queue.events_waiting > 0; --queue.events_waiting) abi::take_event(channel.fd);
+    stop_waiting_elsewhere(queue);
+    if (queue.channel) add_event(of(*queue.channel), queue);
 }
 
 int check(const ibv_context& context, const ibv_cq_init_attr_ex& wish) {
@@ -97,8 +72,7 @@ int request_notification(ibv_cq* face, int solicited_only) {
     if (queue.is_inherited()) return EIO;
     using enum verbs::CompletionQueue::Wanted;
     queue.engine_side->arm(solicited_only ? solicited : any);
-    auto* channel = channel_of(queue);
-    if (channel && !channel->reader_waits_here) Engine::get().will_wait_elsewhere();
+    if (queue.channel) expect_reader(of(*queue.channel), queue);
     return 0;
 }
 
@@ -141,6 +115,7 @@ int ibv_destroy_cq(ibv_cq* face) {
         Hold hold;
         if (queue.is_inherited()) return 0;
         if (queue.users > 0) return EBUSY;
+        stop_waiting_elsewhere(queue);
         if (queue.channel) forget_events(of(*queue.channel), queue);
         forget_async_events(of(*queue.context), face);
         Inventory::get().completion_queues.erase(queue.engine_side.get());
@@ -153,55 +128,6 @@ int ibv_destroy_cq(ibv_cq* face) {
     Hold hold;
     delete &queue;
     return 0;
-}
-
-ibv_comp_channel* ibv_create_comp_channel(ibv_context* face) {
-    Hold hold;
-    auto& context = of(*face);
-    if (int wrong = why_not(context, Kind::channel)) return refuse(wrong);
-    return make_or_refuse([&]() -> ibv_comp_channel* {
-        auto channel = std::make_unique<CompletionChannel>(context);
-        channel->fd = make_event_descriptor();
-        return channel->fd < 0 ? nullptr : channel.release();
-    });
-}
-
-int ibv_destroy_comp_channel(ibv_comp_channel* face) {
-    Hold hold;
-    auto& channel = of(*face);
-    if (channel.is_inherited()) return 0;
-    if (channel.refcnt > 0) return EBUSY;
-    ::close(channel.fd);
-    delete &channel;
-    return 0;
-}
-
-int ibv_get_cq_event(ibv_comp_channel* face, ibv_cq** cq, void** cq_context) {
-    auto& channel = of(*face);
-    for (;;) {
-        {
-            Hold hold;
-            if (channel.is_inherited()) {
-                errno = EIO;
-                return -1;
-            }
-            if (auto* queue = take_event(channel)) {
-                *cq = queue->face();
-                *cq_context = queue->cq_context;
-                return 0;
-            }
-            channel.reader_waits_here = !is_nonblocking(channel.fd);
-            if (!channel.reader_waits_here) {
-                errno = EAGAIN;
-                return -1;
-            }
-        }
-        if (!wait_for_event(channel.fd)) return -1;
-    }
-}
-
-void ibv_ack_cq_events(ibv_cq* cq, unsigned count) {
-    if (count > 0) acknowledge(*cq, cq->comp_events_completed, count);
 }
 
 }  // extern "C"

@@ -46,6 +46,13 @@ bool is_nonblocking(int descriptor) {
     return ::fcntl(descriptor, F_GETFL) & O_NONBLOCK;
 }
 
+bool goes_on_after_signal() {
+    int why = errno;
+    bool goes_on = why == EINTR && signals_restart();
+    errno = why;
+    return goes_on;
+}
+
 bool wait_for_event(int descriptor) {
     Engine* engine = nullptr;
     {
@@ -54,7 +61,7 @@ bool wait_for_event(int descriptor) {
     }
     for (;;) {
         if (engine->wait_readable(descriptor) >= 0) return true;
-        if (errno != EINTR || !signals_restart()) return false;
+        if (!goes_on_after_signal()) return false;
     }
 }
 

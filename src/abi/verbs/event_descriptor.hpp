@@ -13,6 +13,10 @@ void take_event(int descriptor);
 /// Whether the application has asked for EAGAIN instead of a wait.
 bool is_nonblocking(int descriptor);
 
+/// After a wait that returned -1: whether a blocking read() would go on now, as it does where the
+/// handlers of signals were set so.
+bool goes_on_after_signal();
+
 /// Outside a Hold: waits until the descriptor is readable, as a blocking read() of it would,
 /// signals included. False, with errno: the wait was interrupted.
 bool wait_for_event(int descriptor);

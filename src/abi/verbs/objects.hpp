@@ -146,6 +146,9 @@ struct CompletionChannel : ibv_comp_channel, Born, Tenant {
 
     IntrusiveQueue<CompletionQueue> with_events;
     bool reader_waits_here = false;  ///< in ibv_get_cq_event(), and so drives the engine itself
+    unsigned found_ready = 0;        ///< events in a row that it did not have to wait for
+    bool reader_looks = false;       ///< at the network, in this Hold: it need not be woken
+    unsigned uncounted = 0;          ///< events that the descriptor does not count yet
 };
 
 struct CompletionQueue : ibv_cq_ex, Born, Tenant {
@@ -154,6 +157,7 @@ struct CompletionQueue : ibv_cq_ex, Born, Tenant {
 
     std::shared_ptr<verbs::CompletionQueue> engine_side;
     unsigned users = 0;                  ///< queue pairs
+    bool is_awaited_elsewhere = false;   ///< armed, and the engine was told
     std::uint32_t events_waiting = 0;    ///< in the channel
     std::uint32_t events_delivered = 0;  ///< to be acknowledged before it can go
     std::uint32_t async_events_delivered = 0;
@@ -187,7 +191,10 @@ struct QueuePair : ibv_qp_ex, Born, Tenant {
     std::optional<Use> shared_use;
     ibv_qp_cap limits{};
     bool all_signalled = false;
-    unsigned access = 0;  ///< as ibv_modify_qp() set it, for ibv_query_qp()
+    unsigned access = 0;                       ///< as ibv_modify_qp() set it, for ibv_query_qp()
+    std::uint8_t reads_out = 0, reads_in = 0;  ///< likewise, or as the connection has them
+    bool ends_as_asked = false;  ///< ibv_modify_qp() has ended it, and nobody need be told
+    bool is_resetting = false;   ///< it does, and nothing at all is told
     std::uint32_t events_delivered = 0;
     std::unique_ptr<WorkBuilder, void (*)(WorkBuilder*)> builder{nullptr, nullptr};
 

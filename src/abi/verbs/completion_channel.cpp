@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// The channels by which completion queues tell that they have something.
+#include "abi/verbs/completion_channel.hpp"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "abi/verbs/acknowledgements.hpp"
+#include "abi/verbs/context.hpp"
+#include "abi/verbs/event_descriptor.hpp"
+
+namespace weft::abi {
+namespace {
+
+/// So many events in a row that a reader found ready, and it waits for them elsewhere.
+constexpr unsigned habit = 8;
+
+CompletionQueue* take_oldest(CompletionChannel& channel) {
+    if (channel.with_events.empty()) return nullptr;
+    auto& queue = channel.with_events.pop_front();
+    if (--queue.events_waiting > 0) channel.with_events.push_back(queue);
+    ++queue.events_delivered;
+    if (channel.uncounted > 0)
+        --channel.uncounted;
+    else
+        take_event(channel.fd);
+    return &queue;
+}
+
+/// Looks at the network for who waits here. The first event that this brings is taken at once, and
+/// the way through the descriptor is saved; what comes besides, others must be able to see.
+CompletionQueue* look(CompletionChannel& channel, Engine::Waiting& waiting) {
+    channel.reader_looks = true;
+    waiting.turn();
+    channel.reader_looks = false;
+    auto* queue = take_oldest(channel);
+    for (; channel.uncounted > 0; --channel.uncounted) add_event(channel.fd);
+    return queue;
+}
+
+/// Outside a Hold. Null, and errno, if the wait was interrupted.
+CompletionQueue* await_event(CompletionChannel& channel, Engine& engine) {
+    Engine::Waiting waiting(engine, Engine::Waiting::Hurry::yes);
+    for (;;) {
+        {
+            Hold hold;
+            if (auto* queue = look(channel, waiting)) return queue;
+        }
+        if (waiting.sleep(channel.fd, std::nullopt) < 0 && !goes_on_after_signal()) return nullptr;
+    }
+}
+
+}  // namespace
+
+void add_event(CompletionChannel& channel, CompletionQueue& queue) {
+    if (queue.events_waiting++ == 0) channel.with_events.push_back(queue);
+    if (channel.reader_looks)
+        ++channel.uncounted;
+    else
+        add_event(channel.fd);
+}
+
+void forget_events(CompletionChannel& channel, CompletionQueue& queue) {
+    for (auto left = channel.with_events.size(); left > 0; --left) {
+        auto& each = channel.with_events.pop_front();
+        if (&each != &queue) channel.with_events.push_back(each);
+    }
+    for (; queue.events_waiting > 0; --queue.events_waiting) take_event(channel.fd);
+}
+
+void expect_reader(CompletionChannel& channel, CompletionQueue& queue) {
+    if (channel.reader_waits_here || std::exchange(queue.is_awaited_elsewhere, true)) return;
+    Engine::get().begin_wait_elsewhere();
+}
+
+void stop_waiting_elsewhere(CompletionQueue& queue) {
+    if (std::exchange(queue.is_awaited_elsewhere, false)) Engine::get().end_wait_elsewhere();
+}
+
+}  // namespace weft::abi
+
+using namespace weft::abi;
+
+extern "C" {
+
+ibv_comp_channel* ibv_create_comp_channel(ibv_context* face) {
+    Hold hold;
+    auto& context = of(*face);
+    if (int wrong = why_not(context, Kind::channel)) return refuse(wrong);
+    return make_or_refuse([&]() -> ibv_comp_channel* {
+        auto channel = std::make_unique<CompletionChannel>(context);
+        channel->fd = make_event_descriptor();
+        return channel->fd < 0 ? nullptr : channel.release();
+    });
+}
+
+int ibv_destroy_comp_channel(ibv_comp_channel* face) {
+    Hold hold;
+    auto& channel = of(*face);
+    if (channel.is_inherited()) return 0;
+    if (channel.refcnt > 0) return EBUSY;
+    ::close(channel.fd);
+    delete &channel;
+    return 0;
+}
+
+int ibv_get_cq_event(ibv_comp_channel* face, ibv_cq** cq, void** cq_context) {
+    auto& channel = of(*face);
+    Engine* engine = nullptr;
+    CompletionQueue* queue = nullptr;
+    {
+        Hold hold;
+        if (channel.is_inherited()) {
+            errno = EIO;
+            return -1;
+        }
+        queue = take_oldest(channel);
+        bool may_wait = queue || !is_nonblocking(channel.fd);
+        channel.found_ready = queue ? channel.found_ready + 1 : 0;
+        if (!queue) channel.reader_waits_here = may_wait;
+        if (channel.found_ready > habit) channel.reader_waits_here = false;
+        if (!may_wait) {
+            errno = EAGAIN;
+            return -1;
+        }
+        engine = &Engine::get();
+    }
+    if (!queue) queue = await_event(channel, *engine);
+    if (!queue) return -1;
+    *cq = queue->face();
+    *cq_context = queue->cq_context;
+    return 0;
+}
+
+void ibv_ack_cq_events(ibv_cq* cq, unsigned count) {
+    if (count > 0) acknowledge(*cq, cq->comp_events_completed, count);
+}
+
+}  // extern "C"
