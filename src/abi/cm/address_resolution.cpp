@@ -49,7 +49,10 @@ int bind_to(Identifier& one, const SocketAddress& name) {
     one.reserved_port = reserve(name, one.one_family);
     if (!one.reserved_port.is_open()) return -1;
     set_local_end(one, linux::own_address(one.reserved_port.number()));
-    if (!is_any(name) && !attach_device(one)) {
+    // The loopback's address says as little about a device as any address: so the kernel sees it,
+    // and libfabric, bound there, would find no device that it likes.
+    bool tells_device = !is_any(name) && !is_loopback(name);
+    if (tells_device && !attach_device(one)) {
         one.reserved_port.close();
         set_local_end(one, {});
         return -1;

@@ -35,6 +35,13 @@ bool is_any(const linux::SocketAddress& name) {
     return IN6_IS_ADDR_UNSPECIFIED(&as_ipv6(name).sin6_addr);
 }
 
+bool is_loopback(const linux::SocketAddress& name) {
+    constexpr std::uint32_t network = 127u << 24;
+    if (name.family() == AF_INET)
+        return (ntohl(as_ipv4(name).sin_addr.s_addr) & 0xff00'0000) == network;
+    return IN6_IS_ADDR_LOOPBACK(&as_ipv6(name).sin6_addr);
+}
+
 linux::SocketAddress any_of(int family) {
     linux::SocketAddress any;
     any.storage.ss_family = static_cast<sa_family_t>(family);

@@ -10,6 +10,7 @@ namespace weft::abi {
 /// None where it is not an address of IP.
 std::optional<linux::SocketAddress> read_name(const sockaddr* name);
 bool is_any(const linux::SocketAddress& name);
+bool is_loopback(const linux::SocketAddress& name);
 /// Of the same family.
 linux::SocketAddress any_of(int family);
 linux::SocketAddress loopback_of(int family);

@@ -29,8 +29,7 @@ const char* ibv_node_type_str(ibv_node_type type) {
 const char* ibv_port_state_str(ibv_port_state state) {
     static constexpr std::array<const char*, 6> names{
         "no state change (NOP)", "down", "init", "armed", "active", "active defer"};
-    return state >= 0 && static_cast<std::size_t>(state) < names.size() ? name_in(names, state)
-                                                                        : "invalid state";
+    return name_in(names, state);
 }
 
 const char* ibv_event_type_str(ibv_event_type type) {
@@ -53,7 +52,7 @@ const char* ibv_event_type_str(ibv_event_type type) {
                                                        "last WQE reached",
                                                        "client reregistration",
                                                        "GID table change",
-                                                       "work queue fatal error"};
+                                                       "WQ fatal"};
     return name_in(names, type);
 }
 
@@ -64,7 +63,7 @@ const char* ibv_wc_status_str(ibv_wc_status status) {
                                                        "local EE context operation error",
                                                        "local protection error",
                                                        "Work Request Flushed Error",
-                                                       "memory bind operation error",
+                                                       "memory management operation error",
                                                        "bad response error",
                                                        "local access error",
                                                        "remote invalid request error",

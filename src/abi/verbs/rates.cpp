@@ -8,7 +8,7 @@ namespace {
 
 struct Rate {
     ibv_rate name;
-    int times_2_5_gbit;  ///< or -1, where it is no multiple
+    int times_2_5_gbit;  ///< or -1, where Debian's library knows no multiple
     int megabits;
 };
 constexpr std::array<Rate, 23> rates{{
@@ -18,9 +18,9 @@ constexpr std::array<Rate, 23> rates{{
     {IBV_RATE_60_GBPS, 24, 60'000},       {IBV_RATE_80_GBPS, 32, 80'000},
     {IBV_RATE_120_GBPS, 48, 120'000},     {IBV_RATE_14_GBPS, -1, 14'062},
     {IBV_RATE_56_GBPS, -1, 56'250},       {IBV_RATE_112_GBPS, -1, 112'500},
-    {IBV_RATE_168_GBPS, -1, 168'750},     {IBV_RATE_25_GBPS, 10, 25'781},
-    {IBV_RATE_100_GBPS, 40, 103'125},     {IBV_RATE_200_GBPS, 80, 206'250},
-    {IBV_RATE_300_GBPS, 120, 309'375},    {IBV_RATE_28_GBPS, -1, 28'125},
+    {IBV_RATE_168_GBPS, -1, 168'750},     {IBV_RATE_25_GBPS, -1, 25'781},
+    {IBV_RATE_100_GBPS, -1, 103'125},     {IBV_RATE_200_GBPS, -1, 206'250},
+    {IBV_RATE_300_GBPS, -1, 309'375},     {IBV_RATE_28_GBPS, 11, 28'125},
     {IBV_RATE_50_GBPS, 20, 53'125},       {IBV_RATE_400_GBPS, 160, 425'000},
     {IBV_RATE_600_GBPS, 240, 637'500},    {IBV_RATE_800_GBPS, 320, 850'000},
     {IBV_RATE_1200_GBPS, 480, 1'275'000},
