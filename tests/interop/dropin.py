@@ -133,7 +133,9 @@ class DropinCase(unittest.TestCase):
         return self.finish(self.start(*words, **more), status=status)
 
     def run_pair(self, server, client, port, **more):
-        """Both must succeed. Gives what the server and the client said."""
+        """Both must succeed. Gives what the server and the client said. What an earlier part of the
+        same test left is ended first."""
+        self.forget()
         serving = self.start(*server, port=port, **more)
         driving = self.start(*client, **more)
         said = self.finish(driving)
