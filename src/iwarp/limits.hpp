@@ -14,6 +14,11 @@ inline constexpr std::size_t small_fpdu = 256;
 /// What all connections of a device may hold of FPDUs that are not verified yet, and of answers
 /// that are not sent yet. Beyond it a connection waits its turn.
 inline constexpr std::size_t fpdu_buffer_bytes = 64u << 20;
+/// A connection that holds a buffer while others wait for one must be getting on: at least so much
+/// in each span, or it is ended. Else some thousand of them, each with the beginning of an FPDU or
+/// with answers that are not read, would hold up all others for fpdu_patience or for ever.
+inline constexpr std::size_t buffer_progress = 4096;
+inline constexpr Duration buffer_patience = std::chrono::seconds(1);
 /// What the pool keeps of it for the next FPDU, so that it is in the processor's cache.
 inline constexpr std::size_t fpdu_buffer_bytes_kept = 1u << 20;
 

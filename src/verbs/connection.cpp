@@ -156,7 +156,7 @@ void ConnectionObject::tick(Instant now) {
 
 /// A peer that takes nothing more would keep us from closing for as long as it likes.
 void ConnectionObject::hurry_close(Instant now) {
-    if (!close_by_) close_by_ = now + limits::closing_patience;
+    if (!close_by_) close_by_ = session()->is_stuck() ? now : now + limits::closing_patience;
     if (now < *close_by_) return;
     stream_.reset();
     end(LifeEvent::stream_lost, Error{.code = Code::timed_out});
