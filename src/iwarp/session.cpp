@@ -101,7 +101,7 @@ bool Session::may_speak() const {
 }
 
 std::optional<Message> Session::next_message() {
-    if (!may_speak() || under_way_.full()) return std::nullopt;
+    if (!may_speak()) return std::nullopt;
     if (ready_message_due_) {
         ready_message_due_ = false;
         under_way_.push_back(Origin::connection);

@@ -323,9 +323,29 @@ TEST(Session, HasNoMoreMessagesUnderWayThanItMay) {
     for (int i = 0; i < 200; ++i) side.post_send(pattern(1, 1));
     std::array<ConstBuffer, 512> pieces;
     side.session().pending(pieces);
-    EXPECT_LE(side.works_begun(), limits::messages_under_way);
+    EXPECT_EQ(side.works_begun(), limits::messages_under_way);
     side.say();
     EXPECT_EQ(side.works_sent, 200u);
+}
+
+TEST(Session, HasRoomForAMessageThatHasBegunAndWaitsForABuffer) {
+    // The answer has begun, and no buffer is there to make its first FPDU in.
+    SessionSide side(terms(Role::responder));
+    auto tag = side.add_region(0, 1000, all_rights);
+    for (std::size_t i = 1; i < limits::fpdus_lent; ++i) side.post_send(pattern(1, 1));
+    Hoard hoard(side.buffers);
+    std::array<ConstBuffer, 512> pieces;
+    side.hear(stream_of(write_to(SteeringTag{1}, 0), {}));
+    side.session().pending(pieces);
+    EXPECT_EQ(side.works_begun(), limits::fpdus_lent - 1);
+    side.hear(stream_of(read_header, octets_of(read_of(tag, base, 1000))));
+    for (int i = 0; i < 9; ++i) side.post_send(pattern(1, 1));
+    side.session().pending(pieces);
+    hoard.give_back();
+    auto said = side.say();
+    FpduStream decoded(said, {});
+    EXPECT_EQ(decoded.messages().size(), limits::fpdus_lent + 9);
+    EXPECT_FALSE(side.failure);
 }
 
 TEST(Session, NeedsNoClockAndLittleMemoryWhenItHasGoneQuiet) {
