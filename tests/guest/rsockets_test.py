@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""rdma-core's programs over sockets: here on Weft's libraries, in the guest on its own, over siw."""
+"""rdma-core's programs over sockets: here on our libraries, in the guest on its own over siw."""
 import unittest
 
 import guest
