@@ -50,8 +50,8 @@ private:
 
 TEST(Threads, WorkBesideEachOther) {
     std::vector<std::thread> threads;
-    for (unsigned thread = 0; thread < 8; ++thread)
-        threads.emplace_back([thread] { Conversation().hold(thread); });
+    std::array<Conversation, 8> all;  // made here: googletest's fixtures are not for threads
+    for (unsigned i = 0; i < all.size(); ++i) threads.emplace_back([&, i] { all[i].hold(i); });
     for (auto& thread : threads) thread.join();
 }
 
