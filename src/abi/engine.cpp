@@ -157,10 +157,12 @@ bool Engine::begin() {
                          });
     });
 
-    // The application's signals are for its own threads.
-    sigset_t all, before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    // The application's signals are for its own threads; but what an access of the helper's own
+    // raises must be caught there, and ends the process if it is blocked.
+    sigset_t theirs, before;
+    ::sigfillset(&theirs);
+    for (int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) ::sigdelset(&theirs, own);
+    ::pthread_sigmask(SIG_SETMASK, &theirs, &before);
     pthread_t helper;
     auto made = ::pthread_create(
         &helper, nullptr,
