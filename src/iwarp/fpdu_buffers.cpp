@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "iwarp/fpdu_buffers.hpp"
 
+#include <algorithm>
 #include <bit>
 
 #include "base/check.hpp"
@@ -15,11 +16,11 @@ FpduBuffers::FpduBuffers(std::size_t bytes_max, std::size_t bytes_kept_max)
 unsigned FpduBuffers::class_of(std::size_t size) {
     WEFT_CHECK(size > 0 && size <= largest);
     auto width = static_cast<unsigned>(std::bit_width(size - 1));
-    return width <= smallest_class ? 0 : width - smallest_class;
+    return width <= smallest_class ? 0 : std::min(width - smallest_class, largest_class);
 }
 
 std::size_t FpduBuffers::size_of(unsigned which) {
-    return std::size_t{1} << (smallest_class + which);
+    return which == largest_class ? largest : std::size_t{1} << (smallest_class + which);
 }
 
 bool FpduBuffers::is_left(std::size_t size) const {

@@ -32,7 +32,7 @@ class FpduBuffers {
 public:
     explicit FpduBuffers(std::size_t bytes_max, std::size_t bytes_kept_max);
 
-    /// At least `size` bytes, at most 128 KiB; or nothing now, and the waiter hears of it later.
+    /// At least `size` bytes, at most `largest`; or nothing now, and the waiter hears of it later.
     Buffer take(std::size_t size, FpduBufferWaiter& waiter);
     /// The same, but nobody waits: for who will ask again anyway.
     Buffer take_if_free(std::size_t size);
@@ -41,12 +41,15 @@ public:
     /// The waiter needs no buffer any more.
     void forget(FpduBufferWaiter& waiter);
 
+    /// Whether others need what is lent.
+    bool is_short() const { return !waiters_.empty(); }
     std::size_t bytes_lent() const { return bytes_lent_; }
-    static constexpr std::size_t largest = 128u << 10;
+    /// Holds any FPDU, also one with markers.
+    static constexpr std::size_t largest = 68u << 10;
 
 private:
-    static constexpr unsigned smallest_class = 10;  ///< 1 KiB
-    static constexpr unsigned class_count = 8;      ///< to 128 KiB
+    static constexpr unsigned smallest_class = 10;  ///< 1 KiB, and twice that, to 64 KiB
+    static constexpr unsigned largest_class = 7;    ///< a little more than 64 KiB
     static unsigned class_of(std::size_t size);
     static std::size_t size_of(unsigned which);
     bool is_left(std::size_t size) const;
@@ -56,7 +59,7 @@ private:
     std::size_t bytes_kept_max_;
     std::size_t bytes_lent_ = 0;
     std::size_t bytes_kept_ = 0;
-    std::array<std::vector<std::unique_ptr<std::byte[]>>, class_count> kept_;
+    std::array<std::vector<std::unique_ptr<std::byte[]>>, largest_class + 1> kept_;
     IntrusiveQueue<FpduBufferWaiter> waiters_;
 };
 

@@ -225,6 +225,7 @@ void FpduSender::mark(Fpdu& fpdu) {
 void FpduSender::sent(std::size_t count) {
     WEFT_CHECK(count <= lent_bytes_ - front_sent_);
     front_sent_ += count;
+    octets_sent_ += count;
     while (lent_ > 0 && front_sent_ >= lent(0).size) {
         front_sent_ -= lent(0).size;
         pop();

@@ -56,6 +56,9 @@ public:
     void rest();
     /// FPDUs made so far.
     std::uint64_t fpdu_count() const { return fpdu_count_; }
+    std::uint64_t fpdus_sent() const { return fpdu_count_ - lent_; }
+    std::uint64_t octets_sent() const { return octets_sent_; }
+    bool holds_buffers() const { return copied_bytes_ > 0; }
 
     /// Nothing more will ever be pending.
     bool is_wound_up() const { return winding_up_ && lent_ == 0 && !last_ && cutter_.done(); }
@@ -118,6 +121,7 @@ private:
 
     std::unique_ptr<Room> room_;
     std::uint64_t fpdu_count_ = 0;
+    std::uint64_t octets_sent_ = 0;
     std::size_t first_ = 0;
     std::size_t lent_ = 0;
     std::size_t lent_bytes_ = 0;  ///< the sizes of all that are in the ring

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "iwarp/fpdu_sender.hpp"
+#include "support/buffer_hoard.hpp"
 #include "support/fpdu_sender_fixture.hpp"
 #include "support/fpdu_writer.hpp"
 
@@ -10,7 +11,7 @@ namespace weft::iwarp {
 namespace {
 
 using test::Bytes;
-using test::CountedWaiter;
+using test::Hoard;
 using test::OutgoingMessage;
 using test::pattern;
 using test::SenderFixture;
@@ -25,23 +26,6 @@ OutgoingMessage answer(std::size_t size, const std::vector<std::size_t>& pieces)
 OutgoingMessage send(std::size_t size) {
     return OutgoingMessage({RdmapOpcode::send, {}, 0, pattern(size, 2)});
 }
-
-/// Takes all that is left of a pool.
-class Hoard {
-public:
-    explicit Hoard(FpduBuffers& buffers) : buffers_(buffers) {
-        for (auto size = FpduBuffers::largest; size > 0; size /= 2)
-            for (Buffer one; !(one = buffers.take_if_free(size)).empty();) all_.push_back(one);
-    }
-    ~Hoard() { give_back(); }
-    void give_back() {
-        for (Buffer each : std::exchange(all_, {})) buffers_.give_back(each);
-    }
-
-private:
-    FpduBuffers& buffers_;
-    std::vector<Buffer> all_;
-};
 
 TEST(FpduSender, CopiesAnswersWhereThereAreChecksums) {
     for (bool checksum : {true, false}) {

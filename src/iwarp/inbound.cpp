@@ -288,27 +288,34 @@ Result<void> Inbound::end_control(const wire::UntaggedSegment& header, std::size
         }
         case RdmapOpcode::atomic_response:
             return end_atomic_response(body);
-        case RdmapOpcode::terminate:
-            end_terminate(body);
+        case RdmapOpcode::terminate: {
+            terminate_size_ = static_cast<std::uint8_t>(size);
+            auto said = terminate();
+            // However garbled, it ends the connection.
+            peer_terminate_ = said ? said->control : wire::TerminateControl{};
             return {};
+        }
         default:
             end_immediate(header, body);
             return {};
     }
 }
 
-void Inbound::end_terminate(ConstBuffer body) {
+Result<wire::Terminate> Inbound::terminate() const {
+    auto body = ConstBuffer(control_).first(terminate_size_);
     auto layout =
         terms_.peer == Peer::siw ? wire::TerminateLayout::siw : wire::guess_terminate_layout(body);
-    auto terminate = wire::decode_terminate(body, layout);
-    // However garbled, it ends the connection.
-    peer_terminate_ = terminate ? terminate->control : wire::TerminateControl{};
-    if (!terminate) return;
-    if (terminate->control.read_request_included)
-        peer_quoted_.read_request = terminate->read_request;
-    if (!terminate->control.segment_header_included) return;
-    if (auto header = wire::decode_segment(terminate->segment_header))
-        peer_quoted_.header = *header;
+    return wire::decode_terminate(body, layout);
+}
+
+Quoted Inbound::peer_quoted() const {
+    Quoted quoted;
+    auto said = terminate();
+    if (!said) return quoted;
+    if (said->control.read_request_included) quoted.read_request = said->read_request;
+    if (!said->control.segment_header_included) return quoted;
+    if (auto header = wire::decode_segment(said->segment_header)) quoted.header = *header;
+    return quoted;
 }
 
 Result<void> Inbound::end_atomic_response(ConstBuffer body) {

@@ -37,7 +37,8 @@ public:
 
     /// What the peer gave as its reason for the end; then nothing that follows counts.
     const std::optional<wire::TerminateControl>& peer_terminate() const { return peer_terminate_; }
-    const Quoted& peer_quoted() const { return peer_quoted_; }
+    /// And what it quotes.
+    Quoted peer_quoted() const;
     /// Whether the segment at hand is a Read Request that was read whole; then a Terminate quotes
     /// it.
     const std::optional<wire::ReadRequest>& read_request() const { return read_request_; }
@@ -70,7 +71,7 @@ private:
     Result<void> end_send(const wire::UntaggedSegment& header, std::size_t size);
     Result<void> end_control(const wire::UntaggedSegment& header, std::size_t size);
     Result<void> end_atomic_response(ConstBuffer body);
-    void end_terminate(ConstBuffer body);
+    Result<wire::Terminate> terminate() const;
     void end_immediate(const wire::UntaggedSegment& header, ConstBuffer body);
     void end_read(std::uint64_t original);
 
@@ -98,7 +99,7 @@ private:
     Buffer control_piece_;
     std::optional<wire::ReadRequest> read_request_;
     std::optional<wire::TerminateControl> peer_terminate_;
-    Quoted peer_quoted_;
+    std::uint8_t terminate_size_ = 0;  ///< its body stays in control_: nothing comes after it
 };
 
 }  // namespace weft::iwarp

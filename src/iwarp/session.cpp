@@ -26,6 +26,7 @@ std::size_t ulpdu_max(const Terms& terms, std::size_t segment_size) {
 Session::Session(SessionOwner& owner, MemoryTable& memory, Asker asker, FpduBuffers& buffers,
                  const Terms& terms, const SessionOptions& options)
     : owner_(owner),
+      buffers_(buffers),
       terms_(terms),
       reads_(terms.outbound_reads),
       responder_(memory, asker, terms.inbound_reads),
@@ -52,6 +53,7 @@ Buffer Session::want() {
     if (ended_) return {};
     auto place = receiver_.want();
     if (receiver_.is_amid_fpdu()) fpdu_patience_.begin();
+    if (receiver_.holds_buffer()) receiver_holds_.begin();
     return place;
 }
 
@@ -81,6 +83,7 @@ std::size_t Session::pending(std::span<ConstBuffer> pieces) {
     auto count = sender_.pending(pieces);
     asking_ = false;
     if (sender_.has_room()) rest_.begin();
+    if (sender_.holds_buffers()) sender_holds_.begin();
     if (!fault_found_) return count;
     fail(*fault_found_);
     return sender_.pending(pieces);
@@ -98,7 +101,7 @@ bool Session::may_speak() const {
 }
 
 std::optional<Message> Session::next_message() {
-    if (!may_speak() || under_way_.full()) return std::nullopt;
+    if (!may_speak()) return std::nullopt;
     if (ready_message_due_) {
         ready_message_due_ = false;
         under_way_.push_back(Origin::connection);
@@ -238,15 +241,32 @@ void Session::end() {
 std::optional<Instant> Session::deadline() const {
     if (ended_) return std::nullopt;
     std::optional<Instant> earliest;
-    for (auto* patience : {&fpdu_patience_, &receive_patience_, &restraint_, &rest_}) {
+    for (auto* patience : {&fpdu_patience_, &receive_patience_, &restraint_, &rest_,
+                           &receiver_holds_, &sender_holds_}) {
         auto when = patience->deadline();
         if (when && (!earliest || *when < *earliest)) earliest = when;
     }
     return earliest;
 }
 
+/// Ends it if others wait for what it holds without getting on.
+bool Session::gives_way(Instant now) {
+    bool deaf = receiver_holds_.is_over(
+        now, receiver_.holds_buffer(),
+        receiver_.fpdu_count() + receiver_.octet_count() / limits::buffer_progress);
+    bool mute = sender_holds_.is_over(
+        now, sender_.holds_buffers(),
+        sender_.fpdus_sent() + sender_.octets_sent() / limits::buffer_progress);
+    if (!buffers_.is_short() || !(deaf || mute)) return false;
+    stuck_ = mute;
+    fail(receiver_.is_stalled() ? fault(wire::UntaggedBufferError::no_buffer)
+                                : fault(wire::MpaError::connection_lost));
+    receiver_.drop_buffer();
+    return true;
+}
+
 void Session::tick(Instant now) {
-    if (ended_) return;
+    if (ended_ || gives_way(now)) return;
     if (restraint_.is_over(now, !may_speak(), 0)) {
         bool was_promised = terms_.role == Role::responder && terms_.ready != ReadyMessage::none;
         if (was_promised) return fail(fault(wire::MpaError::connection_lost));

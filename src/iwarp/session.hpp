@@ -54,6 +54,8 @@ public:
     OutstandingReads& reads() { return reads_; }
     /// Whether the peer's message waits for a receive to be posted.
     bool waits_for_receive() const { return receiver_.is_stalled(); }
+    /// Whether it has ended because the peer takes nothing, so that there is no use in last words.
+    bool is_stuck() const { return stuck_; }
 
 private:
     enum class Origin : std::uint8_t { connection, answer, work };
@@ -75,9 +77,11 @@ private:
     void note(Result<void> outcome);
     void end();
     Quoted quoted_by_peer() const;
+    bool gives_way(Instant now);
     void compose_terminate(const wire::TerminateControl& control);
 
     SessionOwner& owner_;
+    const FpduBuffers& buffers_;
     const Terms terms_;
     OutstandingReads reads_;
     ReadResponder responder_;
@@ -89,13 +93,16 @@ private:
     Ring<Origin> under_way_;  ///< whose messages the sender has begun
     bool answer_is_next_ = true;
     bool ready_message_due_;
-    bool may_begin_;      ///< even if the peer has not spoken
+    bool may_begin_;  ///< even if the peer has not spoken
+    bool stuck_ = false;
     bool ended_ = false;  ///< nothing more is received, and no message begins
 
     Patience fpdu_patience_{limits::fpdu_patience};
     Patience receive_patience_;
     Patience restraint_;  ///< before the first word
     Patience rest_{limits::rest_after};
+    Patience receiver_holds_{limits::buffer_patience};
+    Patience sender_holds_{limits::buffer_patience};
 
     bool asking_ = false;               ///< the sender is at work: it cannot be wound up now
     std::optional<Error> fault_found_;  ///< meanwhile

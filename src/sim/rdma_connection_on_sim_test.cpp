@@ -9,6 +9,7 @@ namespace weft::sim {
 namespace {
 
 using namespace std::chrono_literals;
+using namespace std::string_literals;
 using test::RdmaSide;
 using test::Stranger;
 using test::Told;
@@ -143,6 +144,26 @@ TEST_F(RdmaConnection, FailsWhereSomethingElseAnswers) {
     run();
     EXPECT_EQ(a.record.told, Told{"failed"});
     EXPECT_EQ(a.record.failure.code, Code::malformed);
+}
+
+TEST_F(RdmaConnection, ExplainsWhyItWillNotHaveWhatThePeerAnswers) {
+    // More reads than we serve, and no message to say that we are ready with.
+    for (auto terms : {"\x80\x10\x80\x81"s, "\x80\x10\x00\x10"s}) {
+        for (int round = 0; round < 20; ++round) {
+            // Now and then the answer is there before the network has let go of the request.
+            world.network().set_options({.kept_lent_percent = 100});
+            auto words = "MPA ID Rep Frame\x50\x02\x00\x04"s + terms;
+            Stranger responder({octets(words).begin(), octets(words).end()});
+            auto listening = be_at(elm, responder);
+            RdmaSide one(*here);
+            ASSERT_TRUE(one.connect(elm));
+            run();
+            EXPECT_EQ(one.record.told, Told{"failed"});
+            EXPECT_NE(one.record.failure.code, Code::disconnected);
+            EXPECT_TRUE(responder.is_closed);
+            EXPECT_GT(responder.heard, Stranger::request({}).size()) << "a Terminate followed";
+        }
+    }
 }
 
 TEST_F(RdmaConnection, IsGivenUpIfThePeerNeverAnswers) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""rdma-core's own socket programs: here on Weft's libraries, in the guest on stock ones over siw."""
+"""rdma-core's programs over sockets: here on our libraries, in the guest on its own over siw."""
 import unittest
 
 import guest
@@ -9,58 +9,74 @@ import peers
 from guest_case import GuestCase
 
 PORT = 7471
+POLLHUP = 16
 
 
-def on_weft(*command):
-    return host.Program("env", f"LD_LIBRARY_PATH={peers.dropin_folder()}", *command, "-p", PORT)
+def command(program, *words):
+    return (program, *map(str, words), "-p", str(PORT))
+
+
+def on_weft(*words):
+    return host.Program("env", f"LD_LIBRARY_PATH={peers.dropin_folder()}", *command(*words))
 
 
 class Rsockets(GuestCase):
-    def stream_with_our_server(self, program, *words, address=guest.HOST):
+    def run_with_our_server(self, program, words, address=guest.HOST, client_ends=(0,)):
         with on_weft(program, "-b", address, *words) as server:
             server.wait_until_listening(PORT)
-            with self.guest.start(" ".join([program, "-s", address, "-p", str(PORT), *words])) as client:
-                self.assertEqual(client.wait(120), 0, client.output + server.output)
+            with self.guest.start(" ".join(command(program, "-s", address, *words))) as client:
+                self.assertIn(client.wait(60), client_ends, client.output + server.output)
             server.wait()
-            return client.output
 
-    def stream_with_our_client(self, program, *words, address=guest.GUEST):
-        with self.guest.start(" ".join([program, "-b", address, "-p", str(PORT), *words])) as server:
+    def run_with_our_client(self, program, words, address=guest.GUEST):
+        with self.guest.start(" ".join(command(program, "-b", address, *words))) as server:
             self.guest.wait_until_listening(PORT)
             with on_weft(program, "-s", address, *words) as client:
-                output = client.wait(120)
-            self.assertEqual(server.wait(30), 0, server.output)
-            return output
+                client.wait(60)
+            self.assertEqual(server.wait(), 0, server.output)
 
     def test_streams_of_every_size_arrive_as_sent(self):
         for size, count, rounds in ((1, 100, 5), (64, 500, 2), (4096, 100, 2), (65536, 20, 2),
                                     (1 << 20, 5, 2)):
-            words = ("-S", str(size), "-C", str(count), "-I", str(rounds), "-T", "v")
+            words = ("-S", size, "-C", count, "-I", rounds, "-T", "v")
             with self.subTest(size=size):
-                print(self.stream_with_our_server("rstream", *words))
-                print(self.stream_with_our_client("rstream", *words))
+                self.run_with_our_server("rstream", words)
+                self.run_with_our_client("rstream", words)
 
     def test_every_way_of_waiting_works(self):
-        for mode in ("-T b", "-T a", "-T n", "-T a -T b", "-T r"):
-            words = ("-S", "4096", "-C", "20", "-I", "5", *mode.split())
+        for mode in ("-T b", "-T n", "-T r", "-T a", "-T a -T b"):
+            words = ("-S", 4096, "-C", 20, "-I", 5, *mode.split())
+            # The stock library reports a hang-up while the last bytes are unread, and rstream then
+            # gives up, also between two of its kind.
+            client_ends = (0, POLLHUP) if "-T a" in mode else (0,)
             with self.subTest(mode):
-                self.stream_with_our_server("rstream", *words)
-                self.stream_with_our_client("rstream", *words)
+                self.run_with_our_server("rstream", words, client_ends=client_ends)
+                self.run_with_our_client("rstream", words)
+
+    def test_every_driver_will_do(self):
+        words = ("-S", 4096, "-C", 20, "-I", 5, "-T", "b")
+        for variant in guest.SIW_VARIANTS:
+            with self.subTest(variant):
+                self.guest.load_siw(variant)
+                self.run_with_our_server("rstream", words)
+                self.run_with_our_client("rstream", words)
 
     def test_both_speak_ipv6(self):
-        words = ("-S", "4096", "-C", "20", "-I", "5")
-        self.stream_with_our_server("rstream", *words, address=guest.HOST6)
-        self.stream_with_our_client("rstream", *words, address=guest.GUEST6)
+        words = ("-S", 4096, "-C", 20, "-I", 5)
+        self.run_with_our_server("rstream", words, address=guest.HOST6)
+        self.run_with_our_client("rstream", words, address=guest.GUEST6)
 
     def test_small_buffers_are_enough(self):
-        words = ("-S", "4096", "-C", "20", "-I", "5", "-B", "4096", "-T", "v")
-        self.stream_with_our_server("rstream", *words)
-        self.stream_with_our_client("rstream", *words)
+        words = ("-S", 4096, "-C", 20, "-I", 5, "-B", 4096, "-T", "v")
+        self.run_with_our_server("rstream", words)
+        self.run_with_our_client("rstream", words)
 
     def test_memory_is_written_directly(self):
-        words = ("-S", "65536", "-C", "10", "-I", "5", "-T", "v")
-        print(self.stream_with_our_server("riostream", *words))
-        print(self.stream_with_our_client("riostream", *words))
+        for size in (64, 65536, 1 << 20):
+            words = ("-S", size, "-C", 5, "-I", 5, "-T", "v")
+            with self.subTest(size=size):
+                self.run_with_our_server("riostream", words)
+                self.run_with_our_client("riostream", words)
 
 
 if __name__ == "__main__":

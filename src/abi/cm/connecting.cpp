@@ -113,8 +113,10 @@ int disconnect(Identifier& one) {
         case Stage::route_resolved:
         case Stage::listening:
             return fail_with(EINVAL);
-        case Stage::requested:
         case Stage::over:
+            if (one.end_is_untold) tell_end(one);
+            return 0;
+        case Stage::requested:
             return 0;
         case Stage::connecting:
         case Stage::accepted:
@@ -122,6 +124,7 @@ int disconnect(Identifier& one) {
             break;
     }
     if (auto* queue_pair = queue_pair_of(one)) set_state(*queue_pair, IBV_QPS_ERR);
+    one.end_is_asked = true;
     one.connection->disconnect();
     // The end goes out before the application can destroy what it belongs to.
     Engine::get().push();

@@ -34,6 +34,12 @@ void end(Identifier& one) {
     if (auto* queue_pair = queue_pair_of(one)) set_state(*queue_pair, IBV_QPS_ERR);
 }
 
+void later(Identifier& one, Duration delay, std::function<void()> task) {
+    auto& world = Engine::get().world();
+    one.farewell = world.make_timer(std::move(task));
+    one.farewell->set(world.now() + delay);
+}
+
 std::unique_ptr<Event> event_with_facts(Identifier& one, rdma_cm_event_type kind, int status) {
     auto event = std::make_unique<Event>(one, kind, status);
     event->tell(one.connection->peer_private_data());
@@ -71,10 +77,15 @@ void ConnectionNews::failed(Error why) {
 
 void ConnectionNews::disconnected() {
     end(about_);
-    report(about_, RDMA_CM_EVENT_DISCONNECTED, 0);
-    about_.farewell = Engine::get().world().make_timer(
-        [&one = about_] { report(one, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0); });
-    about_.farewell->set(Engine::get().world().now() + limits::farewell);
+    if (about_.end_is_asked) return tell_end(about_);
+    about_.end_is_untold = true;
+    later(about_, limits::end_notice, [&one = about_] { tell_end(one); });
+}
+
+void tell_end(Identifier& one) {
+    one.end_is_untold = false;
+    report(one, RDMA_CM_EVENT_DISCONNECTED, 0);
+    later(one, limits::farewell, [&one] { report(one, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0); });
 }
 
 }  // namespace weft::abi

@@ -21,4 +21,7 @@ private:
     Identifier& about_;
 };
 
+/// Inside a Hold. That the connection is over.
+void tell_end(Identifier& one);
+
 }  // namespace weft::abi

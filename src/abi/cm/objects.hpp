@@ -91,7 +91,9 @@ struct Identifier : rdma_cm_id, Born {
     std::unique_ptr<verbs::ConnectionRequest> request;
     ConnectionNews news{*this};
     std::unique_ptr<verbs::Connection> connection;
-    std::unique_ptr<Timer> farewell;  ///< until the last event about a connection
+    bool end_is_asked = false;        ///< by the application
+    bool end_is_untold = false;       ///< there is an end, and it has not been reported
+    std::unique_ptr<Timer> farewell;  ///< until the next event about the end
 
     std::uint32_t queue_pair = 0;  ///< the number of the one that is connected
     std::uint16_t inbound_reads = 0, outbound_reads = 0;

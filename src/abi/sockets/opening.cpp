@@ -92,6 +92,7 @@ void establish(Socket& socket, const rdma_cm_event& event) {
             rdma_disconnect(socket.id);
             return fail(socket, ENOTSUP);
         }
+        socket.reminder.begin();
     }
     socket.stage = Stage::open;
     socket.endpoint->digest();

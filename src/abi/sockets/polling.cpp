@@ -35,7 +35,7 @@ public:
 
 private:
     /// What to sleep on. Empty if something can be reported at once.
-    std::vector<pollfd> prepare(Bell& bell, std::vector<Visit>& visits);
+    std::vector<pollfd> prepare(Bell& bell, std::vector<Visit>& visits, Deadline& look_again_at);
     void take_news_of(std::span<const pollfd> sources);
 
     std::span<pollfd> list_;
@@ -61,7 +61,8 @@ int PollList::look() {
     return count;
 }
 
-std::vector<pollfd> PollList::prepare(Bell& bell, std::vector<Visit>& visits) {
+std::vector<pollfd> PollList::prepare(Bell& bell, std::vector<Visit>& visits,
+                                      Deadline& look_again_at) {
     std::vector<pollfd> sources{{bell.descriptor(), POLLIN, 0}};
     for (std::size_t i = 0; i < list_.size(); ++i) {
         auto& socket = sockets_[i];
@@ -79,6 +80,7 @@ std::vector<pollfd> PollList::prepare(Bell& bell, std::vector<Visit>& visits) {
                                      : prepare_to_wait(*socket);
         } while (source.look_again);
         sources.push_back({source.descriptor, POLLIN, 0});
+        look_again_at = sooner(look_again_at, source.look_again_at);
     }
     return sources;
 }
@@ -99,15 +101,16 @@ int PollList::wait(const Deadline& deadline) {
         bell.answer();
         std::vector<Visit> visits;
         visits.reserve(list_.size());
-        auto sources = prepare(bell, visits);
+        auto wake_by = deadline;
+        auto sources = prepare(bell, visits, wake_by);
         int woken = 1;
         if (!sources.empty()) {
-            woken = ::poll(sources.data(), sources.size(), ms_until(deadline));
+            woken = ::poll(sources.data(), sources.size(), ms_until(wake_by));
             if (woken < 0) return woken;
             if (woken > 0) take_news_of(std::span(sources).subspan(1));
         }
         int count = look();
-        if (count != 0 || woken == 0) return count;
+        if (count != 0 || (woken == 0 && is_over(deadline))) return count;
     }
 }
 
@@ -125,14 +128,14 @@ int PollList::wait_for_one(const Deadline& deadline) {
             auto source = is_ready ? NewsSource{-1, true} : prepare_to_wait(socket);
             if (!source.look_again) {
                 lock.unlock();
-                woken = turn.sleep(source.descriptor, deadline);
+                woken = turn.sleep(source.descriptor, sooner(deadline, source.look_again_at));
                 if (woken < 0) return woken;
                 lock.lock();
                 turn.take_news();
             }
         }
         int count = look();
-        if (count != 0 || woken == 0) return count;
+        if (count != 0 || (woken == 0 && is_over(deadline))) return count;
     }
     return wait(deadline);
 }

@@ -22,6 +22,7 @@
 
 #include "abi/sockets/bell.hpp"
 #include "abi/sockets/endpoint.hpp"
+#include "abi/sockets/reminder.hpp"
 #include "abi/sockets/settings.hpp"
 
 namespace weft::abi::sockets {
@@ -93,6 +94,7 @@ public:
     std::unique_ptr<Endpoint> endpoint;  ///< from the time there is a device until the end
     std::vector<Bell*> pollers;          ///< to be rung when news were taken
     std::vector<LocalMapping> mappings;
+    Reminder reminder;  ///< until the first word of a peer that was called
 
     std::unique_ptr<Backlog> backlog;  ///< of a listener
 

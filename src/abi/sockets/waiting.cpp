@@ -14,6 +14,14 @@ Deadline deadline_in(int timeout_ms) {
     return Clock::now() + std::chrono::milliseconds(timeout_ms);
 }
 
+Deadline sooner(const Deadline& one, const Deadline& other) {
+    return one && other ? std::min(*one, *other) : one ? one : other;
+}
+
+bool is_over(const Deadline& deadline) {
+    return deadline && Clock::now() >= *deadline;
+}
+
 int ms_until(const Deadline& deadline) {
     if (!deadline) return -1;
     auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - Clock::now()).count();
@@ -36,12 +44,16 @@ void refresh(Socket& socket, std::unique_lock<std::mutex>& lock) {
         WatchTurn turn(socket, lock);
         if (turn) turn.take_news();
     }
-    if (socket.is_open()) socket.endpoint->digest();
+    if (!socket.is_open()) return;
+    socket.endpoint->digest();
+    if (!socket.reminder.is_pending()) return;
+    if (socket.stream().has_heard_anything()) socket.reminder.end();
+    if (socket.reminder.is_due()) socket.stream().remind();
 }
 
 NewsSource prepare_to_wait(Socket& socket) {
     if (!socket.is_open()) return {socket.number(), false};
-    return {socket.endpoint->descriptor(), socket.endpoint->arm()};
+    return {socket.endpoint->descriptor(), socket.endpoint->arm(), socket.reminder.at()};
 }
 
 WatchTurn::WatchTurn(Socket& socket, std::unique_lock<std::mutex>& lock)
@@ -110,15 +122,16 @@ int wait_for_news(Socket& socket, std::unique_lock<std::mutex>& lock, const Dead
     int outcome = 0;
     if (WatchTurn turn(socket, lock); turn) {
         lock.unlock();
-        outcome = turn.sleep(source.descriptor, deadline);
+        outcome = turn.sleep(source.descriptor, sooner(deadline, source.look_again_at));
         int failed = errno;
         lock.lock();
         if (outcome > 0) turn.take_news();
         errno = failed;
     } else {
-        outcome = wait_for_ring(socket, lock, deadline);
+        outcome = wait_for_ring(socket, lock, sooner(deadline, source.look_again_at));
     }
-    return outcome < 0 ? errno : outcome == 0 ? ETIMEDOUT : 0;
+    if (outcome < 0) return errno;
+    return outcome == 0 && is_over(deadline) ? ETIMEDOUT : 0;
 }
 
 int await_open(Socket& socket, std::unique_lock<std::mutex>& lock, const Patience& patience) {

@@ -17,6 +17,8 @@ using Clock = std::chrono::steady_clock;
 using Deadline = std::optional<Clock::time_point>;
 
 Deadline deadline_in(int timeout_ms);
+Deadline sooner(const Deadline& one, const Deadline& other);
+bool is_over(const Deadline& deadline);
 /// For poll(2), rounded up; -1 where there is no hurry.
 int ms_until(const Deadline& deadline);
 
@@ -27,10 +29,11 @@ int wait_readable(int descriptor, int timeout_ms);
 void refresh(Socket& socket, std::unique_lock<std::mutex>& lock);
 
 /// With the lock, of an opening or open socket. Where its news can be waited for, after another
-/// refresh() if `look_again` says so.
+/// refresh() if `look_again` says so, and again at a time if there is one.
 struct NewsSource {
     int descriptor = -1;
     bool look_again = false;
+    Deadline look_again_at{};
 };
 NewsSource prepare_to_wait(Socket& socket);
 
