@@ -92,14 +92,13 @@ class Fio(Contestant):
         return self.command("serve", workload, port, count, "--rw=read")
 
     def drive_command(self, workload, port, count):
-        direction = "read" if workload.operation == "read" else "write"
-        return self.command("drive", workload, port, count, f"--rw={direction}",
+        return self.command("drive", workload, port, count, "--rw=write",  # also of Reads
                             f"--verb={workload.operation}", f"--hostname={HOST}")
 
     def seconds_per_message(self, workload, output):
         # Words of the engine may come before the document.
         job = json.loads(output[output.index("{"):])["jobs"][0]
-        moved = job["read" if workload.operation == "read" else "write"]
+        moved = job["write"]
         if job["error"] or not moved["io_bytes"]:
             raise Failed(f"fio ended with error {job['error']}")
         # Short runs are zero of its milliseconds; the next one is then longer.

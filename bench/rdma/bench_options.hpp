@@ -45,6 +45,15 @@ std::optional<BenchOptions> parse_bench_options(int argc, char** argv, const cha
 /// What the driving side took for the measured part, as one line of JSON on standard output.
 void print_result(const BenchOptions& options, std::chrono::nanoseconds elapsed);
 
+/// The driving side's run: a tenth of it first, unmeasured, and then the whole.
+template <typename Drive>
+void drive_measured(const BenchOptions& options, Drive drive) {
+    drive(options.warm_up_count());
+    const auto began = std::chrono::steady_clock::now();
+    drive(options.count);
+    print_result(options, std::chrono::steady_clock::now() - began);
+}
+
 /// Says what failed, on standard error, and ends the program: a bench has nothing to recover.
 [[noreturn]] void give_up(const char* what, const char* why);
 

@@ -5,8 +5,7 @@
 // The target receives them into queues of each connection's own, deep enough for four writes of 64
 // KiB unsolicited data in PDUs of 8 KiB, as the paper has it (40 receives each); or into one shared
 // queue that is filled up again when its low-water event comes. Nothing may be lost either way.
-// With
-// --receives none, the connections just stay: what does an idle one cost?
+// With --receives none, the connections just stay: what does an idle one cost?
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -19,6 +18,7 @@
 #include <memory>
 #include <vector>
 
+#include "insist.hpp"
 #include "weft/linux_world.hpp"
 #include "weft/rdma.hpp"
 
@@ -35,15 +35,6 @@ struct Options {
     std::uint32_t messages = 20;  ///< on each connection
     std::uint16_t port = 7175;
 };
-
-template <class T>
-T insist(Result<T> result, const char* what) {
-    if (!result) {
-        fmt::print(stderr, "{}: refused, code {}\n", what, static_cast<int>(result.error().code));
-        std::_Exit(1);
-    }
-    if constexpr (!std::is_void_v<T>) return std::move(*result);
-}
 
 std::size_t resident_bytes() {
     std::size_t all = 0, resident = 0;
@@ -147,7 +138,9 @@ private:
         std::array<verbs::Completion, 64> found;
         while (auto count = completions_->poll(found)) {
             for (std::size_t i = 0; i < count; ++i) {
-                if (found[i].status != verbs::Status::success) continue;
+                if (found[i].status == verbs::Status::flushed) continue;  // its client has left
+                if (found[i].status != verbs::Status::success)
+                    insist(Result<void>(Error{.code = Code::io_failed}), "a receive");
                 ++received_;
                 if (shared_) {
                     consumed_.push_back(found[i].id);

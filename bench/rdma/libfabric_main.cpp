@@ -273,10 +273,7 @@ private:
 void run(const BenchOptions& options) {
     Peer peer(options);
     if (options.side == Side::serve) return peer.serve({options.warm_up_count(), options.count});
-    peer.drive(options.warm_up_count());
-    const auto began = std::chrono::steady_clock::now();
-    peer.drive(options.count);
-    print_result(options, std::chrono::steady_clock::now() - began);
+    drive_measured(options, [&](std::uint64_t count) { peer.drive(count); });
 }
 
 }  // namespace

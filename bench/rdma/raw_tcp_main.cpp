@@ -164,10 +164,7 @@ void run(const BenchOptions& options) {
         return;
     }
     Conversation conversation(connect_to(options), options);
-    conversation.drive(options.warm_up_count());
-    const auto began = std::chrono::steady_clock::now();
-    conversation.drive(options.count);
-    print_result(options, std::chrono::steady_clock::now() - began);
+    drive_measured(options, [&](std::uint64_t count) { conversation.drive(count); });
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "bench_options.hpp"
+#include "insist.hpp"
 #include "weft/linux_world.hpp"
 #include "weft/rdma.hpp"
 
@@ -19,12 +20,6 @@ namespace weft::bench {
 namespace {
 
 using verbs::Operation;
-
-template <class T>
-T insist(Result<T> result, const char* what) {
-    if (!result) give_up(what, "refused");
-    if constexpr (!std::is_void_v<T>) return std::move(*result);
-}
 
 /// Where the other side's memory is, told in the private data of the connection.
 struct Offer {
@@ -204,10 +199,7 @@ private:
 void run(const BenchOptions& options, const verbs::ConnectOptions& connection) {
     Peer peer(options, connection);
     if (options.side == Side::serve) return peer.serve({options.warm_up_count(), options.count});
-    peer.drive(options.warm_up_count());
-    const auto began = std::chrono::steady_clock::now();
-    peer.drive(options.count);
-    print_result(options, std::chrono::steady_clock::now() - began);
+    drive_measured(options, [&](std::uint64_t count) { peer.drive(count); });
 }
 
 }  // namespace

@@ -81,7 +81,7 @@ public:
 
 struct DeviceOptions {
     std::function<void(const AsyncEvent&)> on_event;
-    std::size_t regions_max = 1u << 16;
+    std::size_t regions_max = 1u << 16;  ///< and windows; 2^20 at most, whatever is asked for
 };
 
 /// A software RNIC. It keeps whatever its objects need alive: they may be destroyed in any order.

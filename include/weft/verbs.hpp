@@ -196,7 +196,8 @@ public:
     virtual Result<void> post(const ReceiveRequest& request) = 0;
     /// Whether all of them would be taken, were they posted now one after the other.
     virtual Result<void> check(std::span<const SendRequest> requests) const = 0;
-    /// Everything posted completes as flushed, and nothing more is taken. The connection ends.
+    /// Everything posted completes as flushed, what the network has bytes of when it is done with
+    /// them; and nothing more is taken. The connection ends.
     virtual void fail() = 0;
     /// From failed to idle: to be connected again. Completions not polled yet stay where they are.
     virtual Result<void> reset() = 0;

@@ -100,7 +100,7 @@ void show_round_trips(std::vector<Duration> sorted, json* document) {
 }
 
 void show_many(const Wishes& wishes, const node::ExerciseResults& results, json* document) {
-    if (results.operations == 0) return;
+    if (results.operations == 0 || results.elapsed == Duration{}) return;
     auto seconds = std::chrono::duration<double>(results.elapsed).count();
     auto operations = static_cast<double>(results.operations);
     auto bytes = operations * message_size(wishes);

@@ -17,30 +17,47 @@ namespace {
 struct Wishes : RdmaWishes {
     std::string listen;
     std::size_t connections = 64;
+    std::string memory = "2G";
 };
 
 class Service {
 public:
-    Service(const Wishes& wishes, verbs::Device& device) : wishes_(wishes), device_(device) {}
+    Service(const Wishes& wishes, World& world, verbs::Device& device, std::uint64_t memory)
+        : wishes_(wishes), world_(world), device_(device), memory_left_(memory) {}
 
     void requested(std::unique_ptr<verbs::ConnectionRequest> request) {
-        std::erase_if(peers_, [](auto& peer) { return peer->is_over(); });
         auto remote = show_address(request->remote());
         if (peers_.size() >= wishes_.connections) {
             (void)request->reject({});  // who is gone already needs no answer
             return say("refused", remote, fmt::format("{} are the limit", wishes_.connections));
         }
         auto peer = node::ExerciseServer::accept(
-            device_, *request, connect_options(wishes_),
+            device_, *request, connect_options(wishes_), memory_left_,
             [this, remote](node::ExerciseServer& gone) {
                 say("left", remote, fmt::format("{} messages", gone.messages()));
+                // From here it would pull the queue pair away under the connection that tells.
+                world_.defer([this] { forget_the_gone(); });
             });
-        if (!peer) return say("refused", remote, to_text(peer.error().code));
+        if (!peer) return say("refused", remote, why_refused(peer.error()));
         say("connected", remote, "");
+        memory_left_ -= (*peer)->memory();
         peers_.push_back(std::move(*peer));
     }
 
 private:
+    void forget_the_gone() {
+        std::erase_if(peers_, [this](auto& peer) {
+            if (peer->is_over()) memory_left_ += peer->memory();
+            return peer->is_over();
+        });
+    }
+
+    std::string why_refused(const Error& why) const {
+        if (why.code != Code::out_of_range) return to_text(why.code);
+        return fmt::format("it asks for more than the {} that are left; --memory allows more",
+                           show_size(memory_left_));
+    }
+
     void say(const char* what, const std::string& remote, const std::string& more) {
         if (wishes_.as_json)
             print_news(show_json({{"event", what}, {"peer", remote}, {"note", more}}));
@@ -49,7 +66,9 @@ private:
     }
 
     const Wishes& wishes_;
+    World& world_;
     verbs::Device& device_;
+    std::uint64_t memory_left_;
     std::list<std::unique_ptr<node::ExerciseServer>> peers_;
 };
 
@@ -61,13 +80,16 @@ int rdma_serve(const Command& self, const Arguments& arguments) {
     options.add_option("--listen", wishes.listen, "HOST:PORT to be reached at")->required();
     options.add_option("--connections", wishes.connections, "peers at a time")
         ->check(CLI::Range(1, 65536));
+    options.add_option("--memory", wishes.memory, "for the messages of all peers together");
     declare(options, wishes);
     if (auto leave = parse(self, options, arguments)) return *leave;
+    auto memory = parse_size(wishes.memory);
+    if (!memory) throw Refusal{fmt::format("'{}' is not a size", wishes.memory)};
     auto address = rdma_address(wishes.listen);
     linux::raise_descriptor_limit();
     auto world = make_world(world_options(wishes));
     auto device = verbs::make_device(*world, {});
-    Service service(wishes, *device);
+    Service service(wishes, *world, *device, *memory);
     auto listener =
         device->listen(address, [&](auto request) { service.requested(std::move(request)); });
     if (!listener)

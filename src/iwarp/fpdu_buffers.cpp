@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "iwarp/fpdu_buffers.hpp"
 
+#include <algorithm>
 #include <bit>
 
 #include "base/check.hpp"
@@ -15,22 +16,38 @@ FpduBuffers::FpduBuffers(std::size_t bytes_max, std::size_t bytes_kept_max)
 unsigned FpduBuffers::class_of(std::size_t size) {
     WEFT_CHECK(size > 0 && size <= largest);
     auto width = static_cast<unsigned>(std::bit_width(size - 1));
-    return width <= smallest_class ? 0 : width - smallest_class;
+    return width <= smallest_class ? 0 : std::min(width - smallest_class, largest_class);
+}
+
+std::size_t FpduBuffers::size_of(unsigned which) {
+    return which == largest_class ? largest : std::size_t{1} << (smallest_class + which);
+}
+
+bool FpduBuffers::is_left(std::size_t size) const {
+    return bytes_lent_ + size_of(class_of(size)) <= bytes_max_;
 }
 
 Buffer FpduBuffers::take(std::size_t size, FpduBufferWaiter& waiter) {
-    auto which = class_of(size);
-    auto bytes = std::size_t{1} << (smallest_class + which);
     // Who has waited longest is served first, or small FPDUs here and there could starve a long
     // one.
     bool others_first = !waiters_.empty() && &waiters_.front() != &waiter;
-    if (others_first || bytes_lent_ + bytes > bytes_max_) {
+    if (others_first || !is_left(size)) {
         if (!waiter.is_waiting_for_buffer) waiters_.push_back(waiter);
         waiter.is_waiting_for_buffer = true;
         return {};
     }
-    bytes_lent_ += bytes;
+    auto buffer = lend(class_of(size));
     forget(waiter);
+    return buffer;
+}
+
+Buffer FpduBuffers::take_if_free(std::size_t size) {
+    return waiters_.empty() && is_left(size) ? lend(class_of(size)) : Buffer{};
+}
+
+Buffer FpduBuffers::lend(unsigned which) {
+    auto bytes = size_of(which);
+    bytes_lent_ += bytes;
     auto& kept = kept_[which];
     if (kept.empty()) return {new std::byte[bytes], bytes};
     bytes_kept_ -= bytes;

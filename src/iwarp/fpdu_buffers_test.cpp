@@ -13,12 +13,12 @@ struct Waiter final : FpduBufferWaiter {
     int told = 0;
 };
 
-constexpr std::size_t all = FpduBuffers::largest;
+constexpr std::size_t all = FpduBuffers::largest, half = 32u << 10, quarter_size = 16u << 10;
 
 TEST(FpduBuffers, GivesAtLeastWhatIsAskedFor) {
     FpduBuffers buffers(1u << 20, 0);
     Waiter waiter;
-    for (std::size_t size : {1u, 1023u, 1024u, 1025u, 4096u, 65'544u, 131'072u}) {
+    for (std::size_t size : {1u, 1023u, 1024u, 1025u, 4096u, 64'776u, 65'544u, 66'068u}) {
         Buffer buffer = buffers.take(size, waiter);
         EXPECT_GE(buffer.size(), size);
         EXPECT_LT(buffer.size(), std::max<std::size_t>(1025, 2 * size)) << "no more than a class";
@@ -28,6 +28,28 @@ TEST(FpduBuffers, GivesAtLeastWhatIsAskedFor) {
     }
     EXPECT_EQ(buffers.bytes_lent(), 0u);
     EXPECT_EQ(waiter.told, 0);
+}
+
+TEST(FpduBuffers, GivesLittleMoreThanTheLongestFpduNeeds) {
+    FpduBuffers buffers(1u << 20, 0);
+    for (std::size_t size : {64'776u, 65'544u, 66'068u}) {
+        Buffer buffer = buffers.take_if_free(size);
+        EXPECT_LT(buffer.size(), size + 4096);
+        buffers.give_back(buffer);
+    }
+}
+
+TEST(FpduBuffers, TakesNothingFromThoseWhoWait) {
+    FpduBuffers buffers(all, 0);
+    Waiter large;
+    Buffer little = buffers.take_if_free(1);
+    EXPECT_FALSE(buffers.is_short());
+    EXPECT_TRUE(buffers.take(all, large).empty());
+    EXPECT_TRUE(buffers.is_short());
+    EXPECT_TRUE(buffers.take_if_free(1).empty());
+    buffers.give_back(little);
+    buffers.give_back(buffers.take(all, large));
+    EXPECT_FALSE(buffers.is_short());
 }
 
 TEST(FpduBuffers, GivesOutTheLastOneGivenBack) {
@@ -62,8 +84,8 @@ TEST(FpduBuffers, LetsWaitWhoFindsNothingLeftAndTellsItLater) {
 TEST(FpduBuffers, ServesThoseWhoWaitInTheirOrder) {
     FpduBuffers buffers(all, 0);
     Waiter holder, large, small, newcomer;
-    Buffer half = buffers.take(all / 2, holder);
-    Buffer quarter = buffers.take(all / 4, holder);
+    Buffer large_part = buffers.take(half, holder);
+    Buffer quarter = buffers.take(quarter_size, holder);
     EXPECT_TRUE(buffers.take(all, large).empty());
     // There is room for these, but what they take the first would wait for once more.
     EXPECT_TRUE(buffers.take(1, small).empty());
@@ -71,7 +93,7 @@ TEST(FpduBuffers, ServesThoseWhoWaitInTheirOrder) {
     EXPECT_TRUE(buffers.take(1, newcomer).empty());
     buffers.give_back(quarter);
     EXPECT_TRUE(buffers.take(all, large).empty());
-    buffers.give_back(half);
+    buffers.give_back(large_part);
     EXPECT_EQ(small.told + newcomer.told, 0);
     Buffer whole = buffers.take(all, large);
     ASSERT_FALSE(whole.empty());
@@ -89,7 +111,7 @@ TEST(FpduBuffers, ServesThoseWhoWaitInTheirOrder) {
 TEST(FpduBuffers, TellsTheNextWhenTheFirstGoesAway) {
     FpduBuffers buffers(all, 0);
     Waiter holder, large, small;
-    Buffer half = buffers.take(all / 2, holder);
+    Buffer large_part = buffers.take(half, holder);
     EXPECT_TRUE(buffers.take(all, large).empty());
     EXPECT_TRUE(buffers.take(1, small).empty());
     buffers.forget(large);
@@ -97,7 +119,7 @@ TEST(FpduBuffers, TellsTheNextWhenTheFirstGoesAway) {
     Buffer got = buffers.take(1, small);
     EXPECT_FALSE(got.empty());
     buffers.forget(small);  // who does not wait is not missed
-    buffers.give_back(half);
+    buffers.give_back(large_part);
     buffers.give_back(got);
     EXPECT_EQ(large.told, 0);
 }

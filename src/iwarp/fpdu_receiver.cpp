@@ -14,6 +14,7 @@ namespace {
 constexpr std::size_t length_size = wire_size<wire::FpduLength>();
 constexpr std::size_t tagged_start = length_size + wire_size<wire::TaggedSegment>();
 constexpr std::size_t untagged_start = length_size + wire_size<wire::UntaggedSegment>();
+static_assert(wire::marked_size(0, wire::fpdu_size(UINT16_MAX)) <= FpduBuffers::largest);
 
 std::size_t ulpdu_size_at(ConstBuffer octets) {
     return load_big_endian<length_size>(octets.data());
@@ -65,6 +66,7 @@ Buffer FpduReceiver::want() {
 
 Result<void> FpduReceiver::filled(std::size_t count) {
     WEFT_CHECK(count > 0);
+    octet_count_ += count;
     if (stage_ == Stage::payload) {
         if (memory_gone_) return sink_.memory_gone();
         if (checksum_) add_to_checksum(part_.first(count));

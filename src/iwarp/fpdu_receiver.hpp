@@ -47,10 +47,14 @@ public:
 
     /// Nothing more will be received: it needs no buffer any more.
     void stop_waiting() { buffers_.forget(waiter_); }
+    bool holds_buffer() const { return !lent_.empty(); }
+    /// Nothing more will be received, and nobody is filling what want() gave.
+    void drop_buffer();
 
     bool is_stalled() const { return stage_ == Stage::stalled; }
     bool is_amid_fpdu() const { return stage_ != Stage::start || have_ > 0; }
     std::uint64_t fpdu_count() const { return fpdu_count_; }
+    std::uint64_t octet_count() const { return octet_count_; }
     /// The one at hand. Its header_octets are empty if none could be read.
     const InboundSegment& segment() const { return segment_; }
 
@@ -79,7 +83,6 @@ private:
     void begin_whole();
     Result<void> end_whole();
     Result<void> place_from_buffer();
-    void drop_buffer();
 
     Result<void> end_fpdu();
     std::size_t first_part_size() const;
@@ -102,6 +105,7 @@ private:
     std::size_t fpdu_size_ = 0;          ///< verified: with markers, if there are any
     std::uint64_t stream_position_ = 0;  ///< of this FPDU, for the markers
     std::uint64_t fpdu_count_ = 0;
+    std::uint64_t octet_count_ = 0;
     Buffer lent_;  ///< from the pool
     std::array<std::byte, limits::small_fpdu> scratch_;
 };

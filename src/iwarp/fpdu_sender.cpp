@@ -57,8 +57,14 @@ private:
     std::size_t count_ = 0;
 };
 
-FpduSender::FpduSender(MessageSource& source, MemoryHolds& memory, const FpduSenderOptions& options)
-    : source_(source), memory_(memory), options_(options), cutter_(options.ulpdu_max) {
+FpduSender::FpduSender(MessageSource& source, MemoryHolds& memory, FpduBuffers& buffers,
+                       FpduBufferWaiter& waiter, const FpduSenderOptions& options)
+    : source_(source),
+      memory_(memory),
+      buffers_(buffers),
+      waiter_(waiter),
+      options_(options),
+      cutter_(options.ulpdu_max) {
     static_assert(Seam::header_room >= length_size + wire::segment_header_limit);
     static_assert(Seam::trailer_room >= wire::fpdu_trailer_size(1));
     WEFT_CHECK(options.ulpdu_max >= wire::ulpdu_limit_floor);
@@ -66,7 +72,11 @@ FpduSender::FpduSender(MessageSource& source, MemoryHolds& memory, const FpduSen
 }
 
 FpduSender::~FpduSender() {
-    for (std::size_t i = 0; i < lent_; ++i) release(lent(i).held);
+    buffers_.forget(waiter_);
+    for (std::size_t i = 0; i < lent_; ++i) {
+        release(lent(i).held);
+        drop_copy(lent(i));
+    }
     release(cutting_held_);
 }
 
@@ -93,8 +103,11 @@ bool FpduSender::make_next() {
     auto most = options_.markers ? 1 : limits::fpdus_lent;
     if (lent_ == most || lent_bytes_ >= limits::lent_bytes) return false;
     if (cutter_.done() && !begin_message()) return false;
+    Buffer copy;
+    if (must_copy() && (copy = take_copy()).empty()) return false;
     if (!room_) take_room();
     Fpdu& fpdu = lent(lent_);
+    fpdu.copy = copy;
     auto at = static_cast<std::size_t>(&fpdu - room_->fpdus.data());
     make(fpdu, room_->seams[at], room_->seams[(at + 1) % limits::fpdus_lent]);
     if (options_.markers) mark(fpdu);
@@ -129,10 +142,44 @@ bool FpduSender::begin_message() {
     return true;
 }
 
+bool FpduSender::must_copy() const {
+    return options_.checksum && !options_.markers && cutter_.next_payload_max() > 0 &&
+           cutter_.opcode() == wire::RdmapOpcode::read_response;
+}
+
+Buffer FpduSender::take_copy() {
+    if (copied_bytes_ >= limits::copied_bytes) return {};
+    auto size = cutter_.next_payload_max();
+    // While something is lent, its departure brings the stream back to us; and a stream that is
+    // blocked would not come for a buffer, but keep all who wait behind us from theirs.
+    Buffer copy = lent_ > 0 ? buffers_.take_if_free(size) : buffers_.take(size, waiter_);
+    copied_bytes_ += copy.size();
+    return copy;
+}
+
+void FpduSender::drop_copy(Fpdu& fpdu) {
+    if (fpdu.copy.empty()) return;
+    copied_bytes_ -= fpdu.copy.size();
+    buffers_.give_back(std::exchange(fpdu.copy, {}));
+}
+
+/// From here on the copy is the payload. If the memory is gone, it is lent as it is: the stream
+/// will find so when it sends it, and end.
+void FpduSender::copy_payload(Fpdu& fpdu) {
+    std::size_t size = 0;
+    if (!touch_foreign_memory([&] {
+            for (ConstBuffer piece : fpdu.payload) size = append(piece, fpdu.copy, size);
+        }))
+        return;
+    fpdu.payload.clear();
+    fpdu.payload.push_back(fpdu.copy.first(size));
+}
+
 void FpduSender::make(Fpdu& fpdu, Seam& before, Seam& after) {
     auto head = Buffer(before.octets).subspan(Seam::trailer_room);
     fpdu.payload.clear();
     head = head.first(length_size + cutter_.cut(head.subspan(length_size), fpdu.payload));
+    if (!fpdu.copy.empty()) copy_payload(fpdu);
     auto ulpdu_size = head.size() - length_size;
     for (ConstBuffer piece : fpdu.payload) ulpdu_size += piece.size();
     encode(wire::FpduLength{.ulpdu_size = static_cast<std::uint16_t>(ulpdu_size)}, head);
@@ -182,6 +229,7 @@ void FpduSender::mark(Fpdu& fpdu) {
 void FpduSender::sent(std::size_t count) {
     WEFT_CHECK(count <= lent_bytes_ - front_sent_);
     front_sent_ += count;
+    octets_sent_ += count;
     while (lent_ > 0 && front_sent_ >= lent(0).size) {
         front_sent_ -= lent(0).size;
         pop();
@@ -193,6 +241,7 @@ void FpduSender::pop() {
     first_ = (first_ + 1) % limits::fpdus_lent;
     --lent_;
     lent_bytes_ -= fpdu.size;
+    drop_copy(fpdu);
     if (fpdu.ends == Ends::nothing) return;
     release(fpdu.held);
     fpdu.held.clear();
@@ -207,11 +256,12 @@ void FpduSender::wind_up(std::optional<Message> last) {
     if (winding_up_) return;
     winding_up_ = true;
     last_ = last;
+    buffers_.forget(waiter_);
     if (cutter_.done()) return;
+    bool newest_is_of_it = lent_ > 0 && cutter_.has_cut();
     cutter_.abandon();
     auto held = std::exchange(cutting_held_, {});
-    // The newest FPDU is of that message, if any of it is still lent.
-    if (lent_ == 0) return release(held);
+    if (!newest_is_of_it) return release(held);
     lent(lent_ - 1).held = held;
     lent(lent_ - 1).ends = Ends::silently;
 }

@@ -3,9 +3,11 @@
 //
 // Nothing is copied: an FPDU is lent as its header (scratch), its payload (registered memory, piece
 // by piece) and its trailer (scratch). Several are lent at once, so that one sendmsg carries many.
-// Towards a peer that asked for markers each FPDU is built in a buffer instead, one at a time:
-// markers stand amid the payload. What all this needs is by far the most of what a connection
-// costs, so it is there only while there is something to send, and until rest().
+// There are two exceptions. Answers to reads come from memory that peers and its owner may change
+// at any time, also between checksum and departure: where there are checksums, such a payload is
+// copied and the copy is what counts. Towards a peer that asked for markers each FPDU is built in a
+// buffer, one at a time: markers stand amid the payload. What all this needs is by far the most of
+// what a connection costs, so it is there only while there is something to send, and until rest().
 #pragma once
 
 #include <array>
@@ -15,6 +17,7 @@
 #include <span>
 #include <vector>
 
+#include "iwarp/fpdu_buffers.hpp"
 #include "iwarp/memory_holds.hpp"
 #include "iwarp/segment_cutter.hpp"
 #include "wire/mpa.hpp"
@@ -29,7 +32,9 @@ struct FpduSenderOptions {
 
 class FpduSender {
 public:
-    FpduSender(MessageSource& source, MemoryHolds& memory, const FpduSenderOptions& options);
+    /// `waiter` hears when a buffer is there again that was missing: pending() then has more.
+    FpduSender(MessageSource& source, MemoryHolds& memory, FpduBuffers& buffers,
+               FpduBufferWaiter& waiter, const FpduSenderOptions& options);
     ~FpduSender();  ///< releases what it held
     FpduSender(const FpduSender&) = delete;
     FpduSender& operator=(const FpduSender&) = delete;
@@ -51,6 +56,9 @@ public:
     void rest();
     /// FPDUs made so far.
     std::uint64_t fpdu_count() const { return fpdu_count_; }
+    std::uint64_t fpdus_sent() const { return fpdu_count_ - lent_; }
+    std::uint64_t octets_sent() const { return octets_sent_; }
+    bool holds_buffers() const { return copied_bytes_ > 0; }
 
     /// Nothing more will ever be pending.
     bool is_wound_up() const { return winding_up_ && lent_ == 0 && !last_ && cutter_.done(); }
@@ -66,6 +74,7 @@ private:
     struct Fpdu {
         ConstBuffer head;  ///< with markers, the whole
         SegmentPayload payload;
+        Buffer copy;  ///< of the payload, from the pool; or none
         ConstBuffer tail;
         std::size_t size = 0;
         Ends ends = Ends::nothing;
@@ -89,7 +98,11 @@ private:
     void take_room();
     bool make_next();
     bool begin_message();
+    bool must_copy() const;
+    Buffer take_copy();
+    void drop_copy(Fpdu& fpdu);
     void make(Fpdu& fpdu, Seam& before, Seam& after);
+    static void copy_payload(Fpdu& fpdu);
     void mark(Fpdu& fpdu);
     void pop();
     void release(const HeldTags& tags);
@@ -97,6 +110,8 @@ private:
 
     MessageSource& source_;
     MemoryHolds& memory_;
+    FpduBuffers& buffers_;
+    FpduBufferWaiter& waiter_;
     FpduSenderOptions options_;
     SegmentCutter cutter_;
     HeldTags cutting_held_;        ///< of the message the cutter has begun
@@ -106,9 +121,11 @@ private:
 
     std::unique_ptr<Room> room_;
     std::uint64_t fpdu_count_ = 0;
+    std::uint64_t octets_sent_ = 0;
     std::size_t first_ = 0;
     std::size_t lent_ = 0;
     std::size_t lent_bytes_ = 0;  ///< the sizes of all that are in the ring
+    std::size_t copied_bytes_ = 0;
     std::size_t front_sent_ = 0;  ///< octets of the first that are gone
     std::uint64_t position_ = 0;  ///< in the marked stream, of the next FPDU
 };

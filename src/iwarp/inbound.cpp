@@ -72,7 +72,7 @@ Result<Readiness> Inbound::begin_tagged(const wire::TaggedSegment& header, std::
 Result<Readiness> Inbound::begin_write(const wire::TaggedSegment& header, std::size_t size) {
     if (size == 0) return Readiness::ready;  // tag and offset may not even be looked at
     auto place = add_place(header.steering_tag, static_cast<std::uint64_t>(header.offset), size,
-                           Rights::remote_write);
+                           Purpose::write);
     if (!place) return placement_fault(fault_of(place.error()));
     return Readiness::ready;
 }
@@ -91,17 +91,19 @@ Result<Readiness> Inbound::begin_read_response(const wire::TaggedSegment& header
         return fault(wire::TaggedBufferError::invalid_steering_tag);
     if (static_cast<std::uint64_t>(header.offset) != read.sink_offset + read.received)
         return fault(wire::TaggedBufferError::out_of_bounds);
-    // It is our own request that is answered, so our own right is what counts.
-    auto place = add_place(read.sink_tag, static_cast<std::uint64_t>(header.offset), size,
-                           Rights::local_write);
-    if (!place) return placement_fault(fault_of(place.error()));
+    auto place =
+        add_place(read.sink_tag, static_cast<std::uint64_t>(header.offset), size, Purpose::read);
+    if (!place) return end_read_without_memory();
     return Readiness::ready;
 }
 
 Result<void> Inbound::add_place(SteeringTag tag, std::uint64_t offset, std::size_t size,
-                                Rights rights) {
+                                Purpose purpose) {
+    // Where it is our own request that is answered, our own right is what counts.
+    auto rights = purpose == Purpose::write ? Rights::remote_write : Rights::local_write;
     WEFT_TRY(auto bytes, memory_.resolve(tag, offset, size, rights, asker_));
-    places_.push_back({.bytes = bytes, .offset = offset, .tag = tag, .rights = rights});
+    places_.push_back(
+        {.bytes = bytes, .offset = offset, .tag = tag, .rights = rights, .purpose = purpose});
     return {};
 }
 
@@ -152,9 +154,8 @@ Result<void> Inbound::find_room_in_receive(std::size_t size) {
             continue;
         }
         auto count = std::min<std::size_t>(piece.size - skip, left);
-        if (!add_place(piece.tag, piece.address + skip, count, Rights::local_write))
+        if (!add_place(piece.tag, piece.address + skip, count, Purpose::receive))
             return end_receive_without_memory();
-        places_[places_.size() - 1].is_receive = true;
         skip = 0;
         left -= count;
     }
@@ -168,6 +169,12 @@ Result<void> Inbound::find_room_in_receive(std::size_t size) {
 Error Inbound::end_receive_without_memory() {
     receive_ = nullptr;
     owner_.receive_ended({.status = verbs::Status::local_protection});
+    return local_fault();
+}
+
+Error Inbound::end_read_without_memory() {
+    reads_.pop();
+    owner_.read_failed();
     return local_fault();
 }
 
@@ -202,7 +209,14 @@ Buffer Inbound::place() {
 }
 
 Error Inbound::memory_gone() {
-    if (places_[place_at_].is_receive) return end_receive_without_memory();
+    switch (places_[place_at_].purpose) {
+        case Purpose::receive:
+            return end_receive_without_memory();
+        case Purpose::read:
+            return end_read_without_memory();
+        case Purpose::write:
+            break;
+    }
     return placement_fault(MemoryFault::invalid_tag);
 }
 
@@ -275,17 +289,33 @@ Result<void> Inbound::end_control(const wire::UntaggedSegment& header, std::size
         case RdmapOpcode::atomic_response:
             return end_atomic_response(body);
         case RdmapOpcode::terminate: {
-            auto layout = terms_.peer == Peer::siw ? wire::TerminateLayout::siw
-                                                   : wire::guess_terminate_layout(body);
-            auto terminate = wire::decode_terminate(body, layout);
+            terminate_size_ = static_cast<std::uint8_t>(size);
+            auto said = terminate();
             // However garbled, it ends the connection.
-            peer_terminate_ = terminate ? terminate->control : wire::TerminateControl{};
+            peer_terminate_ = said ? said->control : wire::TerminateControl{};
             return {};
         }
         default:
             end_immediate(header, body);
             return {};
     }
+}
+
+Result<wire::Terminate> Inbound::terminate() const {
+    auto body = ConstBuffer(control_).first(terminate_size_);
+    auto layout =
+        terms_.peer == Peer::siw ? wire::TerminateLayout::siw : wire::guess_terminate_layout(body);
+    return wire::decode_terminate(body, layout);
+}
+
+Quoted Inbound::peer_quoted() const {
+    Quoted quoted;
+    auto said = terminate();
+    if (!said) return quoted;
+    if (said->control.read_request_included) quoted.read_request = said->read_request;
+    if (!said->control.segment_header_included) return quoted;
+    if (auto header = wire::decode_segment(said->segment_header)) quoted.header = *header;
+    return quoted;
 }
 
 Result<void> Inbound::end_atomic_response(ConstBuffer body) {
@@ -296,7 +326,7 @@ Result<void> Inbound::end_atomic_response(ConstBuffer body) {
     auto& read = reads_.oldest();
     auto bytes = memory_.resolve(read.sink_tag, read.sink_offset, sizeof response.original_value,
                                  Rights::local_write, asker_);
-    if (!bytes) return local_fault();
+    if (!bytes) return end_read_without_memory();
     auto* from = reinterpret_cast<const std::byte*>(&response.original_value);
     for (std::size_t left = sizeof response.original_value; left > 0;) {
         auto place = bytes->front();

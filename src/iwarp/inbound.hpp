@@ -37,18 +37,21 @@ public:
 
     /// What the peer gave as its reason for the end; then nothing that follows counts.
     const std::optional<wire::TerminateControl>& peer_terminate() const { return peer_terminate_; }
+    /// And what it quotes.
+    Quoted peer_quoted() const;
     /// Whether the segment at hand is a Read Request that was read whole; then a Terminate quotes
     /// it.
     const std::optional<wire::ReadRequest>& read_request() const { return read_request_; }
     bool peer_has_spoken() const { return peer_has_spoken_; }
 
 private:
+    enum class Purpose : std::uint8_t { write, read, receive };
     struct Place {
         MemoryRange bytes;
         std::uint64_t offset = 0;
         SteeringTag tag{};  ///< 0: memory of our own, always there
         Rights rights{};
-        bool is_receive = false;  ///< of the receive being filled
+        Purpose purpose{};  ///< whose memory it is, if it goes away
     };
 
     Result<Readiness> begin_tagged(const wire::TaggedSegment& header, std::size_t size);
@@ -58,14 +61,17 @@ private:
     Result<Readiness> begin_send(const wire::UntaggedSegment& header, std::size_t size);
     Result<Readiness> begin_control(const wire::UntaggedSegment& header, std::size_t size);
     Result<void> find_room_in_receive(std::size_t size);
-    Result<void> add_place(SteeringTag tag, std::uint64_t offset, std::size_t size, Rights rights);
+    Result<void> add_place(SteeringTag tag, std::uint64_t offset, std::size_t size,
+                           Purpose purpose);
     Error end_receive_without_memory();
+    Error end_read_without_memory();
     bool is_ready_message(const wire::UntaggedSegment& header, std::size_t size) const;
 
     void end_tagged(const wire::TaggedSegment& header, std::size_t size);
     Result<void> end_send(const wire::UntaggedSegment& header, std::size_t size);
     Result<void> end_control(const wire::UntaggedSegment& header, std::size_t size);
     Result<void> end_atomic_response(ConstBuffer body);
+    Result<wire::Terminate> terminate() const;
     void end_immediate(const wire::UntaggedSegment& header, ConstBuffer body);
     void end_read(std::uint64_t original);
 
@@ -93,6 +99,7 @@ private:
     Buffer control_piece_;
     std::optional<wire::ReadRequest> read_request_;
     std::optional<wire::TerminateControl> peer_terminate_;
+    std::uint8_t terminate_size_ = 0;  ///< its body stays in control_: nothing comes after it
 };
 
 }  // namespace weft::iwarp

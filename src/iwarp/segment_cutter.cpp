@@ -69,11 +69,14 @@ void SegmentCutter::begin(const Message& message) {
         message_number_ = ++last_numbers_[static_cast<std::size_t>(wire::queue_of(message.opcode))];
 }
 
+std::size_t SegmentCutter::next_payload_max() const {
+    return std::min<std::size_t>(left_, segment_max_ - header_size(message_.opcode));
+}
+
 std::size_t SegmentCutter::cut(Buffer header, SegmentPayload& payload) {
     WEFT_CHECK(!done_);
-    auto header_octets = header_size(message_.opcode);
     auto start = cursor_;
-    auto size = gather(std::min<std::size_t>(left_, segment_max_ - header_octets), payload);
+    auto size = gather(next_payload_max(), payload);
     if (auto excess = size % padding_unit; excess > 0 && size < left_) {
         drop_back(payload, excess);
         size -= excess;
@@ -84,7 +87,7 @@ std::size_t SegmentCutter::cut(Buffer header, SegmentPayload& payload) {
     encode_header(header, done_);
     offset_ += static_cast<std::uint32_t>(size);
     left_ -= static_cast<std::uint32_t>(size);
-    return header_octets;
+    return header_size(message_.opcode);
 }
 
 /// Takes up to `most` octets of the payload, fewer if they lie in too many places.

@@ -22,6 +22,11 @@ public:
     /// Whether all of the last message has been cut, so that the next may begin.
     bool done() const { return done_; }
     void begin(const Message& message);
+    wire::RdmapOpcode opcode() const { return message_.opcode; }
+    /// Whether a segment of the message has been cut.
+    bool has_cut() const { return done_ || offset_ > 0; }
+    /// The next segment carries no more than this.
+    std::size_t next_payload_max() const;
     /// Writes the next segment's header at the front of `header`, which has room for any, and puts
     /// its payload into `payload`, which is empty. Returns the header's size.
     std::size_t cut(Buffer header, SegmentPayload& payload);

@@ -6,6 +6,16 @@
 #include "wire/rdmap.hpp"
 
 namespace weft::iwarp {
+namespace {
+
+/// How long to hold back the first word, or to wait for the peer's.
+Duration restraint_under(const Terms& terms) {
+    if (terms.role == Role::initiator) return limits::first_word_delay;
+    return terms.ready == ReadyMessage::none ? limits::silent_initiator_grace
+                                             : limits::ready_patience;
+}
+
+}  // namespace
 
 std::size_t ulpdu_max(const Terms& terms, std::size_t segment_size) {
     if (terms.peer != Peer::unknown || segment_size == 0) return wire::ulpdu_limit;
@@ -16,15 +26,18 @@ std::size_t ulpdu_max(const Terms& terms, std::size_t segment_size) {
 Session::Session(SessionOwner& owner, MemoryTable& memory, Asker asker, FpduBuffers& buffers,
                  const Terms& terms, const SessionOptions& options)
     : owner_(owner),
+      buffers_(buffers),
       terms_(terms),
       reads_(terms.outbound_reads),
       responder_(memory, asker, terms.inbound_reads),
       inbound_(owner, memory, asker, terms_, responder_, reads_),
-      receiver_(inbound_, buffers, *this,
+      receiver_waits_(owner),
+      sender_waits_(owner),
+      receiver_(inbound_, buffers, receiver_waits_,
                 {.checksum = terms.checksum,
                  .markers = terms.markers_in,
                  .placement = options.placement}),
-      sender_(*this, memory,
+      sender_(*this, memory, buffers, sender_waits_,
               {.checksum = terms.checksum,
                .markers = terms.markers_out,
                .ulpdu_max = ulpdu_max(terms, options.segment_size)}),
@@ -32,17 +45,15 @@ Session::Session(SessionOwner& owner, MemoryTable& memory, Asker asker, FpduBuff
       ready_message_due_(terms.role == Role::initiator && terms.ready != ReadyMessage::none),
       may_begin_(terms.role == Role::initiator && terms.peer == Peer::weft),
       receive_patience_(options.receive_patience),
-      restraint_(terms.role == Role::initiator ? limits::first_word_delay
-                                               : limits::silent_initiator_grace) {
-    bool ready_message_will_come =
-        terms.role == Role::responder && terms.ready != ReadyMessage::none;
-    if (!may_begin_ && !ready_message_will_come) restraint_.begin();
+      restraint_(restraint_under(terms)) {
+    if (!may_begin_) restraint_.begin();
 }
 
 Buffer Session::want() {
     if (ended_) return {};
     auto place = receiver_.want();
     if (receiver_.is_amid_fpdu()) fpdu_patience_.begin();
+    if (receiver_.holds_buffer()) receiver_holds_.begin();
     return place;
 }
 
@@ -63,7 +74,7 @@ void Session::note(Result<void> outcome) {
     if (receiver_.is_stalled()) receive_patience_.begin();
     if (inbound_.peer_terminate()) {
         close();
-        tell_owner(*inbound_.peer_terminate(), FaultOf::peer);
+        owner_.session_failed(*inbound_.peer_terminate(), FaultOf::peer, quoted_by_peer());
     }
 }
 
@@ -72,6 +83,7 @@ std::size_t Session::pending(std::span<ConstBuffer> pieces) {
     auto count = sender_.pending(pieces);
     asking_ = false;
     if (sender_.has_room()) rest_.begin();
+    if (sender_.holds_buffers()) sender_holds_.begin();
     if (!fault_found_) return count;
     fail(*fault_found_);
     return sender_.pending(pieces);
@@ -89,7 +101,7 @@ bool Session::may_speak() const {
 }
 
 std::optional<Message> Session::next_message() {
-    if (!may_speak() || under_way_.full()) return std::nullopt;
+    if (!may_speak()) return std::nullopt;
     if (ready_message_due_) {
         ready_message_due_ = false;
         under_way_.push_back(Origin::connection);
@@ -126,7 +138,7 @@ void Session::message_sent() {
     auto origin = under_way_.front();
     under_way_.pop_front();
     if (origin == Origin::answer) responder_.message_sent();
-    if (origin == Origin::work && !failed_) owner_.work_sent();
+    if (origin == Origin::work) owner_.work_sent();
 }
 
 Message Session::ready_message() {
@@ -157,12 +169,21 @@ void Session::fail(Error why) {
     compose_terminate(control);
     sender_.wind_up(Message{.opcode = wire::RdmapOpcode::terminate, .payload = {&body_source_, 1}});
     end();
-    tell_owner(control, FaultOf::us);
+    owner_.session_failed(control, FaultOf::us, {});
 }
 
-void Session::tell_owner(const wire::TerminateControl& why, FaultOf whose) {
-    failed_ = true;
-    owner_.session_failed(why, whose);
+/// The ready message had the first number of its queue, and is not the owner's.
+Quoted Session::quoted_by_peer() const {
+    auto quoted = inbound_.peer_quoted();
+    if (terms_.role != Role::initiator || !quoted.header) return quoted;
+    auto* untagged = std::get_if<wire::UntaggedSegment>(&*quoted.header);
+    bool is_counted =
+        untagged &&
+        ((terms_.ready == ReadyMessage::send && untagged->queue == wire::QueueNumber::send) ||
+         (terms_.ready == ReadyMessage::read &&
+          untagged->queue == wire::QueueNumber::read_request));
+    if (is_counted) --untagged->message_number;
+    return quoted;
 }
 
 void Session::compose_terminate(const wire::TerminateControl& control) {
@@ -220,16 +241,35 @@ void Session::end() {
 std::optional<Instant> Session::deadline() const {
     if (ended_) return std::nullopt;
     std::optional<Instant> earliest;
-    for (auto* patience : {&fpdu_patience_, &receive_patience_, &restraint_, &rest_}) {
+    for (auto* patience : {&fpdu_patience_, &receive_patience_, &restraint_, &rest_,
+                           &receiver_holds_, &sender_holds_}) {
         auto when = patience->deadline();
         if (when && (!earliest || *when < *earliest)) earliest = when;
     }
     return earliest;
 }
 
+/// Ends it if others wait for what it holds without getting on.
+bool Session::gives_way(Instant now) {
+    bool deaf = receiver_holds_.is_over(
+        now, receiver_.holds_buffer(),
+        receiver_.fpdu_count() + receiver_.octet_count() / limits::buffer_progress);
+    bool mute = sender_holds_.is_over(
+        now, sender_.holds_buffers(),
+        sender_.fpdus_sent() + sender_.octets_sent() / limits::buffer_progress);
+    if (!buffers_.is_short() || !(deaf || mute)) return false;
+    stuck_ = mute;
+    fail(receiver_.is_stalled() ? fault(wire::UntaggedBufferError::no_buffer)
+                                : fault(wire::MpaError::connection_lost));
+    receiver_.drop_buffer();
+    return true;
+}
+
 void Session::tick(Instant now) {
-    if (ended_) return;
+    if (ended_ || gives_way(now)) return;
     if (restraint_.is_over(now, !may_speak(), 0)) {
+        bool was_promised = terms_.role == Role::responder && terms_.ready != ReadyMessage::none;
+        if (was_promised) return fail(fault(wire::MpaError::connection_lost));
         may_begin_ = true;
         owner_.wake();
     }
@@ -237,7 +277,8 @@ void Session::tick(Instant now) {
     bool stalled = receiver_.is_stalled();
     if (receive_patience_.is_over(now, stalled, receiver_.fpdu_count()))
         return fail(fault(wire::UntaggedBufferError::no_buffer));
-    bool peer_is_slow = receiver_.is_amid_fpdu() && !stalled && !is_waiting_for_buffer;
+    bool peer_is_slow =
+        receiver_.is_amid_fpdu() && !stalled && !receiver_waits_.is_waiting_for_buffer;
     if (fpdu_patience_.is_over(now, peer_is_slow, receiver_.fpdu_count()))
         return fail(fault(wire::MpaError::connection_lost));
 }

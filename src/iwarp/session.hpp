@@ -28,7 +28,7 @@ struct SessionOptions {
 /// The largest ULPDU to send under these terms.
 std::size_t ulpdu_max(const Terms& terms, std::size_t segment_size);
 
-class Session final : private MessageSource, private FpduBufferWaiter {
+class Session final : private MessageSource {
 public:
     Session(SessionOwner& owner, MemoryTable& memory, Asker asker, FpduBuffers& buffers,
             const Terms& terms, const SessionOptions& options);
@@ -54,13 +54,21 @@ public:
     OutstandingReads& reads() { return reads_; }
     /// Whether the peer's message waits for a receive to be posted.
     bool waits_for_receive() const { return receiver_.is_stalled(); }
+    /// Whether it has ended because the peer takes nothing, so that there is no use in last words.
+    bool is_stuck() const { return stuck_; }
 
 private:
     enum class Origin : std::uint8_t { connection, answer, work };
+    struct BufferWaiter final : FpduBufferWaiter {
+        explicit BufferWaiter(SessionOwner& owner) : owner_(owner) {}
+        void buffer_available() override { owner_.wake(); }
+
+    private:
+        SessionOwner& owner_;
+    };
 
     std::optional<Message> next_message() override;
     void message_sent() override;
-    void buffer_available() override { owner_.wake(); }
 
     bool may_speak() const;
     Message ready_message();
@@ -68,28 +76,33 @@ private:
     std::optional<Message> next_work();
     void note(Result<void> outcome);
     void end();
-    void tell_owner(const wire::TerminateControl& why, FaultOf whose);
+    Quoted quoted_by_peer() const;
+    bool gives_way(Instant now);
     void compose_terminate(const wire::TerminateControl& control);
 
     SessionOwner& owner_;
+    const FpduBuffers& buffers_;
     const Terms terms_;
     OutstandingReads reads_;
     ReadResponder responder_;
     Inbound inbound_;
+    BufferWaiter receiver_waits_, sender_waits_;
     FpduReceiver receiver_;
     FpduSender sender_;
 
     Ring<Origin> under_way_;  ///< whose messages the sender has begun
     bool answer_is_next_ = true;
     bool ready_message_due_;
-    bool may_begin_;       ///< even if the peer has not spoken
-    bool ended_ = false;   ///< nothing more is received, and no message begins
-    bool failed_ = false;  ///< and the owner was told so
+    bool may_begin_;  ///< even if the peer has not spoken
+    bool stuck_ = false;
+    bool ended_ = false;  ///< nothing more is received, and no message begins
 
     Patience fpdu_patience_{limits::fpdu_patience};
     Patience receive_patience_;
     Patience restraint_;  ///< before the first word
     Patience rest_{limits::rest_after};
+    Patience receiver_holds_{limits::buffer_patience};
+    Patience sender_holds_{limits::buffer_patience};
 
     bool asking_ = false;               ///< the sender is at work: it cannot be wound up now
     std::optional<Error> fault_found_;  ///< meanwhile

@@ -6,6 +6,7 @@
 
 #include "iwarp/message.hpp"
 #include "weft/verbs.hpp"
+#include "wire/ddp.hpp"
 #include "wire/terminate.hpp"
 
 namespace weft::iwarp {
@@ -26,6 +27,13 @@ struct ReceiveOutcome {
     std::optional<SteeringTag> invalidated{};
 };
 
+/// What a Terminate quotes of the message it is about, as far as it does. The number of an untagged
+/// message counts those of next_work() only.
+struct Quoted {
+    std::optional<wire::Segment> header{};
+    std::optional<wire::ReadRequest> read_request{};
+};
+
 /// Who found the fault.
 enum class FaultOf : std::uint8_t { us, peer };
 
@@ -33,10 +41,13 @@ class SessionOwner {
 public:
     /// The next message of the send queue, if one may go now; MessageSource's rules.
     virtual std::optional<Message> next_work() = 0;
-    /// The oldest message of next_work() has been handed to TCP whole.
+    /// The oldest message of next_work() has been handed to TCP whole: none of its bytes is lent
+    /// any more. Never comes for a message that the end of the session cut short.
     virtual void work_sent() = 0;
     /// The oldest read or atomic under way has its answer: `original` is an atomic's.
     virtual void read_ended(std::uint64_t original) = 0;
+    /// Its answer came, and the memory for it was gone: our own fault. The session fails of it.
+    virtual void read_failed() = 0;
 
     /// The oldest posted receive, for a message that begins; null if there is none.
     virtual const PostedReceive* take_receive() = 0;
@@ -47,8 +58,10 @@ public:
     /// The first whole FPDU of the peer has come: now a responder knows that the peer is ready.
     virtual void peer_spoke() = 0;
     /// The connection is over because of `why`, which a Terminate tells the peer; or, if it came
-    /// from the peer, which the peer's Terminate told us. Called once, and nothing after it.
-    virtual void session_failed(const wire::TerminateControl& why, FaultOf whose) = 0;
+    /// from the peer, which the peer's Terminate told us: then it may be about a message of ours.
+    /// Called once, and nothing after it but work_sent(), for what the stream had already.
+    virtual void session_failed(const wire::TerminateControl& why, FaultOf whose,
+                                const Quoted& about) = 0;
 
 protected:
     ~SessionOwner() = default;

@@ -54,8 +54,39 @@ TEST(Session, EndsQuietlyOnThePeersTerminateInEitherLayout) {
             ASSERT_TRUE(side.failure);
             EXPECT_EQ(*side.failure, control);
             EXPECT_EQ(side.whose, FaultOf::peer);
+            ASSERT_TRUE(side.about.header);
+            EXPECT_EQ(std::get<wire::UntaggedSegment>(*side.about.header), send_header);
+            EXPECT_FALSE(side.about.read_request);
             EXPECT_TRUE(side.session().finished());
             EXPECT_TRUE(side.say().empty()) << "a Terminate is not answered";
+        }
+    }
+}
+
+TEST(Session, CountsNoReadyMessageWhenItSaysWhatAPeerFoundFaultWith) {
+    auto control = wire::terminate_for(wire::RemoteProtectionError::access_rights);
+    control.segment_header_included = control.segment_size_valid = true;
+    control.read_request_included = true;
+    for (auto queue : {wire::QueueNumber::send, wire::QueueNumber::read_request}) {
+        for (auto ready :
+             {ReadyMessage::none, ReadyMessage::send, ReadyMessage::write, ReadyMessage::read}) {
+            auto agreed = terms(Role::initiator);
+            agreed.ready = ready;
+            SessionSide side(agreed);
+            auto header = queue == wire::QueueNumber::send ? send_header : read_header;
+            header.message_number = 3;
+            auto quoted = octets_of(header);
+            auto request = read_of(SteeringTag{7}, 8, 9);
+            Bytes body(wire::terminate_limit);
+            body.resize(wire::encode_terminate(
+                {.control = control, .segment_header = quoted, .read_request = request}, body));
+            side.hear(stream_of(terminate_header, body));
+            ASSERT_TRUE(side.about.header);
+            bool counts = ready == (queue == wire::QueueNumber::send ? ReadyMessage::send
+                                                                     : ReadyMessage::read);
+            EXPECT_EQ(std::get<wire::UntaggedSegment>(*side.about.header).message_number,
+                      counts ? 2u : 3u);
+            EXPECT_EQ(side.about.read_request, request);
         }
     }
 }
@@ -117,6 +148,26 @@ TEST(Session, TellsOfAFaultThatItsOwnerFindsWhileItIsAskedForWork) {
     expect_failure(side, local_fault());
 }
 
+// Memory that changes.
+
+TEST(Session, AnswersAReadWithBytesThatNothingChangesAfterTheChecksum) {
+    SessionSide side(terms(Role::responder));
+    auto tag = side.add_region(1000, 5000, all_rights);
+    auto before = Bytes(side.arena.begin() + 1000, side.arena.begin() + 6000);
+    side.hear(stream_of(read_header, octets_of(read_of(tag, base + 1000, 5000))));
+    std::array<ConstBuffer, 8> pieces;
+    ASSERT_GT(side.session().pending(pieces), 0u);
+    // RFC 5040 section 5.5 lets a peer write what it is still reading, and owners change their
+    // memory when they like.
+    side.hear(stream_of(write_to(tag, base + 1000), pattern(100, 3)));
+    side.arena[1500] ^= std::byte{1};
+    auto said = side.say();
+    FpduStream decoded(said, {.checksum = true});
+    ASSERT_EQ(decoded.messages().size(), 1u);
+    EXPECT_EQ(decoded.messages()[0].payload, before);
+    EXPECT_FALSE(side.failure);
+}
+
 // Memory that is taken away.
 
 TEST(Session, PlacesNothingInMemoryTakenAwayAmidAWrite) {
@@ -162,6 +213,39 @@ TEST(Session, EndsAReceiveWhoseMemoryIsTakenAway) {
     expect_failure(side, local_fault());
     ASSERT_EQ(side.received.size(), 1u);
     EXPECT_EQ(side.received[0].status, verbs::Status::local_protection);
+}
+
+TEST(Session, TakesTheBlameForAReadWhoseMemoryIsTakenAway) {
+    for (auto kind : {OutstandingRead::Kind::read, OutstandingRead::Kind::atomic}) {
+        for (std::size_t before_that : {0u, 1516u}) {
+            if (kind == OutstandingRead::Kind::atomic && before_that > 0) continue;
+            SessionSide side(straight_terms(Role::responder));
+            auto tag = side.add_region(1000, 5000, Rights::local_write);
+            side.session().reads().push(
+                {.kind = kind, .sink_tag = tag, .sink_offset = base + 1000, .size = 5000});
+            FpduWriter peer(false, false);
+            if (kind == OutstandingRead::Kind::read)
+                peer.add(wire::TaggedSegment{true, RdmapOpcode::read_response, tag,
+                                             wire::TaggedOffset{base + 1000}},
+                         pattern(5000, 1));
+            else
+                peer.add(wire::UntaggedSegment{.last = true,
+                                               .opcode = RdmapOpcode::atomic_response,
+                                               .queue = wire::QueueNumber::atomic_response},
+                         octets_of(wire::AtomicResponse{}));
+            side.hear(ConstBuffer(peer.octets()).first(before_that));
+            ASSERT_TRUE(side.memory.remove(tag));
+            auto before = side.arena;
+            side.hear(ConstBuffer(peer.octets()).subspan(before_that));
+            EXPECT_TRUE(side.arena == before);
+            expect_failure(side, local_fault());
+            std::erase(side.events, "spoke");
+            EXPECT_EQ(side.events, (std::vector<std::string>{"read failed", "failed"}));
+            auto said = side.say();
+            FpduStream decoded(said, {.checksum = false});
+            EXPECT_FALSE(terminate_in(decoded).control.segment_header_included);
+        }
+    }
 }
 
 TEST(Session, RefusesReceivesOfMemoryThatIsNotOurs) {

@@ -6,6 +6,7 @@
 
 #include "iwarp/fault.hpp"
 #include "iwarp/memory_faults.hpp"
+#include "support/buffer_hoard.hpp"
 #include "support/session_words.hpp"
 
 namespace weft::iwarp {
@@ -92,10 +93,28 @@ TEST(Session, HoldsARespondersTongueUntilTheInitiatorHasSpoken) {
     SessionSide side(agreed);
     side.post_send(pattern(10, 1));
     EXPECT_TRUE(side.say().empty());
-    EXPECT_EQ(side.session().deadline(), std::nullopt) << "the ready message will come";
+    side.session().tick(start);
+    side.session().tick(start + limits::silent_initiator_grace);
+    EXPECT_TRUE(side.say().empty()) << "the ready message will come";
     side.hear(stream_of(write_to(SteeringTag{1}, 0), {}));
     EXPECT_EQ(side.spoke, 1);
     EXPECT_EQ(opcodes(side.say()), std::vector{RdmapOpcode::send});
+    for (int i = 1; i < 4; ++i) side.session().tick(start + i * limits::ready_patience);
+    EXPECT_FALSE(side.failure);
+    EXPECT_EQ(side.session().deadline(), std::nullopt);
+}
+
+TEST(Session, LosesPatienceWithAnInitiatorThatPromisedAReadyMessage) {
+    auto agreed = terms(Role::responder);
+    agreed.ready = ReadyMessage::write;
+    SessionSide side(agreed);
+    ASSERT_TRUE(side.session().deadline());
+    side.session().tick(start);
+    side.session().tick(start + (limits::ready_patience - milliseconds(1)));
+    EXPECT_FALSE(side.failure);
+    side.session().tick(side.session().deadline().value());
+    expect_failure(side, fault(wire::MpaError::connection_lost));
+    EXPECT_EQ(opcodes(side.say()), std::vector{RdmapOpcode::terminate});
 }
 
 TEST(Session, SpeaksAtLastToAnInitiatorThatPromisedNothing) {
@@ -266,11 +285,7 @@ TEST(Session, LosesPatienceWithAnFpduThatDoesNotEnd) {
 
 TEST(Session, BlamesNoPeerForABufferThatIsMissing) {
     SessionSide side(terms(Role::responder));
-    struct Holder final : FpduBufferWaiter {
-        void buffer_available() override {}
-    } holder;
-    std::vector<Buffer> all;
-    for (int i = 0; i < 8; ++i) all.push_back(side.buffers.take(FpduBuffers::largest, holder));
+    Hoard hoard(side.buffers);
     auto stream = stream_of(send_header, pattern(5000, 1));
     side.post_receive(0, 5000);
     auto taken = side.hear(stream);
@@ -280,7 +295,7 @@ TEST(Session, BlamesNoPeerForABufferThatIsMissing) {
     side.session().tick(start + 4 * limits::fpdu_patience);
     EXPECT_FALSE(side.failure);
     auto wakes = side.wakes;
-    for (Buffer buffer : all) side.buffers.give_back(buffer);
+    hoard.give_back();
     EXPECT_GT(side.wakes, wakes);
     side.hear(ConstBuffer(stream).subspan(taken));
     EXPECT_EQ(side.received.size(), 1u);
@@ -292,13 +307,12 @@ TEST(Session, LeavesTheQueueForBuffersWhenItEnds) {
         struct Other final : FpduBufferWaiter {
             void buffer_available() override { ++told; }
             int told = 0;
-        } holder, behind;
-        std::vector<Buffer> all;
-        for (int i = 0; i < 8; ++i) all.push_back(side.buffers.take(FpduBuffers::largest, holder));
+        } behind;
+        Hoard hoard(side.buffers);
         side.hear(stream_of(send_header, pattern(5000, 1)));
         EXPECT_TRUE(side.buffers.take(1, behind).empty());
         closes ? side.session().close() : side.session().fail(local_fault());
-        for (Buffer buffer : all) side.buffers.give_back(buffer);
+        hoard.give_back();
         EXPECT_GT(behind.told, 0) << "an ended session asks for no buffer, and must not be first";
         side.buffers.give_back(side.buffers.take(1, behind));
     }
@@ -309,9 +323,29 @@ TEST(Session, HasNoMoreMessagesUnderWayThanItMay) {
     for (int i = 0; i < 200; ++i) side.post_send(pattern(1, 1));
     std::array<ConstBuffer, 512> pieces;
     side.session().pending(pieces);
-    EXPECT_LE(side.works_begun(), limits::messages_under_way);
+    EXPECT_EQ(side.works_begun(), limits::messages_under_way);
     side.say();
     EXPECT_EQ(side.works_sent, 200u);
+}
+
+TEST(Session, HasRoomForAMessageThatHasBegunAndWaitsForABuffer) {
+    // The answer has begun, and no buffer is there to make its first FPDU in.
+    SessionSide side(terms(Role::responder));
+    auto tag = side.add_region(0, 1000, all_rights);
+    for (std::size_t i = 1; i < limits::fpdus_lent; ++i) side.post_send(pattern(1, 1));
+    Hoard hoard(side.buffers);
+    std::array<ConstBuffer, 512> pieces;
+    side.hear(stream_of(write_to(SteeringTag{1}, 0), {}));
+    side.session().pending(pieces);
+    EXPECT_EQ(side.works_begun(), limits::fpdus_lent - 1);
+    side.hear(stream_of(read_header, octets_of(read_of(tag, base, 1000))));
+    for (int i = 0; i < 9; ++i) side.post_send(pattern(1, 1));
+    side.session().pending(pieces);
+    hoard.give_back();
+    auto said = side.say();
+    FpduStream decoded(said, {});
+    EXPECT_EQ(decoded.messages().size(), limits::fpdus_lent + 9);
+    EXPECT_FALSE(side.failure);
 }
 
 TEST(Session, NeedsNoClockAndLittleMemoryWhenItHasGoneQuiet) {

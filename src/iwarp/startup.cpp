@@ -30,6 +30,11 @@ std::optional<std::uint16_t> if_negotiated(std::uint16_t reads) {
 
 }  // namespace
 
+bool is_to_be_explained(Error why) {
+    return why.detail == fault(wire::MpaError::insufficient_inbound_reads).detail ||
+           why.detail == fault(wire::MpaError::no_matching_ready_message).detail;
+}
+
 Startup::Startup(Role role, const Wishes& wishes, Instant now)
     : role_(role), wishes_(wishes), deadline_(now + wishes.patience), incoming_(header_size) {}
 
@@ -88,7 +93,8 @@ Result<std::optional<StartupEvent>> Startup::take_frame() {
         stage_ = Stage::deciding;
         return std::optional(StartupEvent::requested);
     }
-    WEFT_TRY(ending_, conclude_reply());
+    ending_ = conclude_reply();
+    if (!ending_ && !is_to_be_explained(ending_.error())) return ending_.error();
     stage_ = Stage::sending;
     return end_once_sent();
 }
@@ -143,17 +149,18 @@ std::size_t Startup::pending(std::span<ConstBuffer> pieces) {
     return 1;
 }
 
-std::optional<StartupEvent> Startup::sent(std::size_t count) {
+Result<std::optional<StartupEvent>> Startup::sent(std::size_t count) {
     WEFT_CHECK(count <= outgoing_.size() - sent_);
     sent_ += count;
-    if (stage_ != Stage::sending) return std::nullopt;
+    if (stage_ != Stage::sending) return std::optional<StartupEvent>{};
     return end_once_sent();
 }
 
-std::optional<StartupEvent> Startup::end_once_sent() {
-    if (sent_ < outgoing_.size()) return std::nullopt;
+Result<std::optional<StartupEvent>> Startup::end_once_sent() {
+    if (sent_ < outgoing_.size()) return std::optional<StartupEvent>{};
+    if (!ending_) return fail(ending_.error());
     stage_ = Stage::over;
-    return ending_;
+    return std::optional(*ending_);
 }
 
 std::optional<Instant> Startup::deadline() const {

@@ -5,7 +5,8 @@
 // decided. Nothing of what follows a frame is read here: want() asks for exactly the frame.
 //
 // The peer's frame must be whole within Wishes::patience of the connection, however many pieces it
-// comes in. Once this has said how it ended, it may be dropped: none of its bytes is lent then.
+// comes in. Once this has said how it ended, unless by an error after which the stream is just
+// closed, it may be dropped: none of its bytes is lent then.
 #pragma once
 
 #include <optional>
@@ -25,6 +26,10 @@ enum class StartupEvent : std::uint8_t {
     rejected,
 };
 
+/// Whether a peer whose frame was refused for this is to hear of it in a Terminate (RFC 6581
+/// section 8).
+bool is_to_be_explained(Error why);
+
 class Startup {
 public:
     // `now`: when the connection was made; the peer's frame is waited for from then on. Refused as
@@ -36,13 +41,13 @@ public:
     Startup& operator=(Startup&&) = default;
 
     Buffer want();
-    /// An Error of MpaError::insufficient_inbound_reads or ::no_matching_ready_message (see
-    /// control_of()) is for a Terminate to tell, in an FPDU as terms() say; after any other the
-    /// peer does not know how to read one, and the stream is just closed.
+    /// An Error that is_to_be_explained() comes only when our frame is sent; the Terminate goes in
+    /// an FPDU as terms() say. After any other the peer does not know how to read one, and the
+    /// stream is just closed.
     Result<std::optional<StartupEvent>> filled(std::size_t count);
     std::size_t pending(std::span<ConstBuffer> pieces);
     /// The end comes from here if our frame is the last thing to be waited for.
-    std::optional<StartupEvent> sent(std::size_t count);
+    Result<std::optional<StartupEvent>> sent(std::size_t count);
     /// None while the application decides.
     std::optional<Instant> deadline() const;
     /// Code::timed_out when the peer has taken too long to send its frame, or to take our reply.
@@ -80,7 +85,7 @@ private:
     Result<StartupEvent> conclude_reply();
     Result<void> answer(const StartupFrame& reply, ConstBuffer private_data, Instant until);
     Result<void> write(const StartupFrame& frame, ConstBuffer private_data);
-    std::optional<StartupEvent> end_once_sent();
+    Result<std::optional<StartupEvent>> end_once_sent();
     Error fail(Error error);
 
     Role role_;
@@ -91,7 +96,7 @@ private:
     std::size_t received_ = 0;
     std::vector<std::byte> outgoing_;
     std::size_t sent_ = 0;
-    StartupEvent ending_{};  ///< how it ends, once our frame is sent
+    Result<StartupEvent> ending_ = StartupEvent{};  ///< how it ends, once our frame is sent
     StartupFrame from_peer_;
     ConstBuffer peer_private_data_;  ///< inside incoming_
     Terms terms_;

@@ -34,13 +34,6 @@ private:
     std::unique_ptr<Connection> connection_;
 };
 
-int pending_error(int socket) {
-    int number = 0;
-    socklen_t size = sizeof number;
-    if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &number, &size) < 0) return errno;
-    return number;
-}
-
 constexpr std::uint32_t always = EPOLLIN | EPOLLRDHUP | EPOLLET;
 
 }  // namespace

@@ -86,6 +86,7 @@ private:
 
     // connection_transfer.cpp: how bytes move.
     void receive();
+    void end_broken();
     Buffer staging_beside(Buffer place);
     bool read_into(Buffer place, Buffer staging);
     ConstBuffer hand_out(ConstBuffer bytes);

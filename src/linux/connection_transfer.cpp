@@ -33,7 +33,7 @@ void Connection::receive() {
         if (!engine_) return;
         if (place.empty()) {
             // Waiting for wake(), unless the peer broke off. An orderly end is found by reading.
-            if (broken_) end(Error{.code = Code::disconnected});
+            if (broken_) end_broken();
             return;
         }
         if (!leftover_.empty()) {
@@ -46,6 +46,12 @@ void Connection::receive() {
         bytes_left -= place.size();
         if (!read_into(place, whole ? staging_beside(place) : Buffer())) return;
     }
+}
+
+/// In the system's words: without them it would pass for an orderly end.
+void Connection::end_broken() {
+    int number = pending_error(socket_.number());
+    end(system_error(number != 0 ? number : ECONNRESET));
 }
 
 void Connection::try_now() {

@@ -65,7 +65,9 @@ void EventLoop::poll() {
 
 void EventLoop::push() {
     enter();
+    run_tasks();
     ready_.serve_all();
+    run_tasks();  // what was sent may have ended something, and somebody is to be told
     free_dropped();
     leave();
 }

@@ -78,7 +78,7 @@ public:
     /// A turn for callers who do nothing else but wait, and want no microsecond lost: tries those
     /// that are hot, and looks at everything else only now and then.
     void poll();
-    /// Serves whoever is ready and looks for nothing new.
+    /// Runs the tasks, serves whoever is ready, and looks for nothing new.
     void push();
 
     /// Readable when a turn would find something.

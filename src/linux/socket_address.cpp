@@ -81,6 +81,13 @@ void make_room_to_send(const Descriptor& unix_socket) {
     set_option(unix_socket, SOL_SOCKET, SO_SNDBUF, limits::unix_send_bytes);
 }
 
+int pending_error(int socket) {
+    int number = 0;
+    socklen_t size = sizeof number;
+    if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &number, &size) < 0) return errno;
+    return number;
+}
+
 SocketAddress own_address(int socket) {
     SocketAddress own;
     own.size = sizeof own.storage;

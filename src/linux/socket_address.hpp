@@ -46,6 +46,9 @@ Result<void> check_tcp_options(const LinuxWorldOptions& options);
 /// The name of a socket's own end.
 SocketAddress own_address(int socket);
 
+/// The errno the kernel has noted for the socket since it was last asked; 0: none.
+int pending_error(int socket);
+
 /// Who is at the other end of a connected socket, in words for a log line.
 std::string describe_peer(int socket, const SocketAddress& peer);
 

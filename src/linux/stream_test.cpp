@@ -323,6 +323,7 @@ TEST_P(StreamTest, TellsOfAResetEvenAnEngineThatWantsNothing) {
     run_until_closed({&server});
     ASSERT_TRUE(server.why);
     EXPECT_EQ(server.why->code, Code::disconnected);
+    EXPECT_NE(server.why->detail, 0) << "and not as if it had been an orderly end";
 }
 
 struct Timed final : TestEngine {

@@ -9,11 +9,12 @@ namespace weft::node {
 Result<std::unique_ptr<ExerciseServer>> ExerciseServer::accept(verbs::Device& device,
                                                                verbs::ConnectionRequest& request,
                                                                verbs::ConnectOptions options,
+                                                               std::uint64_t memory_left,
                                                                Ended ended) {
     auto wanted = decode<wire::ExerciseRequest>(request.private_data());
     bool fits = wanted && wanted->message_size <= exercise_message_max && wanted->depth > 0 &&
                 wanted->depth <= exercise_depth_max &&
-                std::uint64_t{wanted->message_size} * (wanted->depth + 1) <= exercise_memory_max;
+                std::uint64_t{wanted->message_size} * (wanted->depth + 1) <= memory_left;
     if (!fits) {
         std::array<std::byte, wire_size<wire::ExerciseAnswer>()> answer;
         encode(wire::ExerciseAnswer{.size = exercise_message_max}, answer);
@@ -29,7 +30,7 @@ Result<std::unique_ptr<ExerciseServer>> ExerciseServer::accept(verbs::Device& de
 Result<void> ExerciseServer::begin(verbs::ConnectionRequest& request,
                                    const wire::ExerciseRequest& wanted,
                                    verbs::ConnectOptions options) {
-    // Nothing would be a region of no bytes, which cannot be registered.
+    // A slot of no bytes would lie where the next one does.
     message_size_ = std::max<std::uint32_t>(wanted.message_size, 1);
     if (auto made = prepare({.sends = wanted.depth, .receives = wanted.depth}); !made) return made;
     WEFT_TRY(shared_, make_memory(message_size_, Rights::local_write | Rights::remote_read |

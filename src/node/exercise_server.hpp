@@ -10,24 +10,25 @@
 
 namespace weft::node {
 
-/// The bounds of what one client can make a server hold.
+/// The bounds of what a client can make a server hold.
 inline constexpr std::uint32_t exercise_message_max = 1u << 30;
 inline constexpr std::uint32_t exercise_depth_max = 1024;
-inline constexpr std::uint64_t exercise_memory_max = 2ull << 30;
 
 class ExerciseServer final : public RdmaEnd {
 public:
     using Ended = std::function<void(ExerciseServer&)>;
 
-    /// Accepts the request; or rejects it, and returns Code::out_of_range or Code::malformed.
+    /// Accepts the request if it needs no more than `memory_left` bytes; or rejects it, and returns
+    /// Code::out_of_range or Code::malformed.
     static Result<std::unique_ptr<ExerciseServer>> accept(verbs::Device& device,
                                                           verbs::ConnectionRequest& request,
                                                           verbs::ConnectOptions options,
-                                                          Ended ended);
+                                                          std::uint64_t memory_left, Ended ended);
     ExerciseServer(verbs::Device& device, Ended ended)
         : RdmaEnd(device), ended_(std::move(ended)) {}
 
     std::uint64_t messages() const { return messages_; }
+    std::uint64_t memory() const { return shared_->bytes.size() + received_->bytes.size(); }
 
 private:
     Result<void> begin(verbs::ConnectionRequest& request, const wire::ExerciseRequest& wanted,

@@ -51,7 +51,7 @@ private:
 
 class RpingServer final : public RpingEnd {
 public:
-    /// Accepts the request, or rejects it and returns why.
+    /// Accepts the request; where that fails the request is still there to be rejected.
     static Result<std::unique_ptr<RpingServer>> accept(verbs::Device& device,
                                                        verbs::ConnectionRequest& request,
                                                        const RpingOptions& options, Ended ended);

@@ -98,9 +98,10 @@ bool Endpoint::post(Draft& draft) {
     if (work->remote && work->changes_memory()) {
         ++work->remote->changes;
         work->remote->lease->may_become(draft.changed);
+        overtake(work->remote->reads, draft.changed);
     }
     if (work->awaits_answer()) {
-        if (work->remote && !work->changes_memory()) ++work->remote->reads;
+        if (work->remote && !work->changes_memory()) work->remote->reads.push_back(work);
         if (work->local) {
             auto brought = work->payload;
             brought.resize(work->local->size());
@@ -114,6 +115,17 @@ bool Endpoint::post(Draft& draft) {
     sent_.push_back(work);
     unfinished_.push_back(work);
     return true;
+}
+
+void Endpoint::overtake(const std::vector<std::weak_ptr<Work>>& reads, const Bytes& changed) {
+    for (auto& each : reads) {
+        auto read = each.lock();
+        if (!read || !read->local) continue;
+        read->overtaken = true;
+        auto brought = changed;
+        brought.resize(read->local->size());
+        read->local->may_become(brought);
+    }
 }
 
 void Endpoint::post_receive(bool bad) {
@@ -175,6 +187,7 @@ void Endpoint::send_completed(const verbs::Completion& completion) {
 
 void Endpoint::end_successful(Work& work) {
     work.ended = true;
+    if (refused_) complain("work succeeded behind what the peer had refused");
     if (work.fails_here) complain("work succeeded that a tag of our own should have stopped");
     if (work.awaits_answer()) {
         for (auto& earlier : sent_) {
@@ -182,7 +195,10 @@ void Endpoint::end_successful(Work& work) {
             if (earlier.get() == &work) break;
         }
         carried_out_before(work);
-        if (work.local) work.local->settle("what a read or atomic brought");
+        if (work.local && work.overtaken)
+            work.local->settle_for_any_since("what a read brought that a write overtook");
+        else if (work.local)
+            work.local->settle("what a read or atomic brought");
         if (work.changes_memory())
             carry_out(work);
         else
@@ -199,7 +215,10 @@ void Endpoint::end_successful(Work& work) {
 
 void Endpoint::let_linger(Work& work) {
     auto until = station.world.now() + habits.links.longest_delay + clog_max;
-    if (work.remote) --work.remote->reads;
+    if (work.remote) {
+        std::erase_if(work.remote->reads, [&](auto& each) { return each.lock().get() == &work; });
+        work.remote->lent_until = until;
+    }
     pair_.lingering.emplace_back(until, std::move(work.remote));
     for (auto& use : work.uses) pair_.lingering.emplace_back(until, std::move(use));
     work.uses.clear();
@@ -209,15 +228,20 @@ void Endpoint::end_failed(Work& work, Status status) {
     work.ended = true;
     pair_.failed = true;
     check_excuse(work, status);
-    // No byte comes any more; but what was going out may still be lent.
     if (work.awaits_answer() && work.local)
         work.local->settle_for_any("the memory of a read or atomic that failed");
-    pair_.frozen.push_back(std::move(work.local));
+    // No byte comes or goes any more: the memory is the application's again.
+    if (!work.awaits_answer() && work.local.use_count() == 1 && !work.local->has_ended())
+        station.memory.write(work.local->stretches(),
+                             station.memory.random_bytes(work.local->size()));
+    work.local.reset();
     for (auto& use : work.uses) pair_.frozen.push_back(use);
 }
 
 void Endpoint::check_excuse(const Work& work, Status status) {
     if (status != Status::flushed && ++failures_ > 1) complain("two failures before the flush");
+    refused_ |= status == Status::remote_access || status == Status::remote_invalid ||
+                status == Status::remote_operation;
     bool revoked = habits.revocations > 0;
     bool refused =
         std::any_of(sent_.begin(), sent_.end(), [](auto& each) { return each->fails_there; });
@@ -379,6 +403,7 @@ void Endpoint::begin_anew() {
     sent_.clear();
     received_ = carried_out_ = 0;
     failures_ = 0;
+    refused_ = false;
     events_ = {};
     connection.reset();
     if (!queue_pair) make_queue_pair();

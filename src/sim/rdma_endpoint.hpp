@@ -24,7 +24,8 @@ struct Pair {
     bool excused = false;         ///< something was done for which work may fail
     bool failed = false;          ///< some work has
     std::unique_ptr<Endpoint> ends[2];
-    /// Memory of failed work: may be lent to the network until both ends have left it.
+    /// What failed work was about there, or a queue pair that was destroyed with work under way:
+    /// may be lent to the network until both ends have left it.
     std::vector<std::shared_ptr<void>> frozen;
     /// Memory that answers were sent from: may be lent for a little longer.
     std::deque<std::pair<Instant, std::shared_ptr<void>>> lingering;
@@ -80,6 +81,8 @@ private:
     void left();
 
     void send_completed(const verbs::Completion& completion);
+    /// What these reads bring may be what is written behind them.
+    void overtake(const std::vector<std::weak_ptr<Work>>& reads, const Bytes& changed);
     void end_successful(Work& work);
     /// The peer has answered, and its network may have what it answered with for a little longer.
     void let_linger(Work& work);
@@ -108,6 +111,7 @@ private:
     std::size_t carried_out_ = 0;       ///< what we sent before this is known to be carried out
     std::uint64_t last_shared_ = 0;     ///< the id of the last shared receive we took
     unsigned failures_ = 0;             ///< other than flushed
+    bool refused_ = false;              ///< one of them by the peer
     std::array<unsigned, 6> events_{};  ///< of each kind
 };
 

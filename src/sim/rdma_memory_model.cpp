@@ -48,6 +48,12 @@ void Lease::settle(const char* why) {
     settle_for_any(why);
 }
 
+void Lease::settle_for_any_since(const char* why) {
+    if (ended_) return;
+    if (versions_.size() > 1) versions_.erase(versions_.begin());
+    settle_for_any(why);
+}
+
 void Lease::settle_for_any(const char* why) {
     if (ended_) return;
     std::size_t i = 0;

@@ -61,6 +61,8 @@ public:
     void may_become(Bytes bytes) { versions_.push_back(std::move(bytes)); }
     /// All that is under way is done: it holds the last version, and nothing else.
     void settle(const char* why);
+    /// All that is under way is done, in no known order: each byte is of one of its versions.
+    void settle_for_any_since(const char* why);
     /// What is under way may be done in part: each byte is of one version or another.
     void settle_for_any(const char* why);
     /// Nobody can know what it holds.

@@ -56,6 +56,19 @@ TEST_F(MemoryModelTest, LooksAwayFromWhatIsLeasedAndNotFromItsNeighbours) {
     EXPECT_EQ(complaints.all().size(), 1u);
 }
 
+TEST_F(MemoryModelTest, TakesBytesOfAnyVersionButTheFirstWhereWorkWasOvertaken) {
+    for (std::size_t changed : {10u, 9u}) {
+        auto lease = model.lease(here);
+        lease->may_become(version(*lease, std::byte{1}));
+        auto read = lease->last_version();
+        lease->may_become(version(*lease, std::byte{2}));
+        put(here, read, changed);
+        put(here, lease->last_version(), 3);
+        lease->settle_for_any_since("overtaken");
+        EXPECT_EQ(complaints.all().empty(), changed == 10);
+    }
+}
+
 TEST_F(MemoryModelTest, WantsAllOfTheLastVersionOfWorkThatIsDone) {
     auto lease = model.lease(here);
     auto written = version(*lease, std::byte{0xff});

@@ -29,7 +29,7 @@ class Exercise : public RdmaOnSim {
 protected:
     Exercise() {
         auto made = there->listen(elm, [this](std::unique_ptr<verbs::ConnectionRequest> request) {
-            auto accepted = node::ExerciseServer::accept(*there, *request, {},
+            auto accepted = node::ExerciseServer::accept(*there, *request, {}, 64u << 20,
                                                          [this](auto&) { ++servers_ended; });
             if (accepted)
                 servers.push_back(std::move(*accepted));
@@ -87,9 +87,13 @@ TEST_F(Exercise, PausesBetweenRoundTripsWhereAsked) {
 }
 
 TEST_F(Exercise, RefusesMoreThanTheServerWouldHold) {
-    auto results = run({.size = 1u << 30, .depth = 1024, .round_trips = 1});
-    EXPECT_EQ(results.fault.value_or(""), "the server rejected the connection");
-    EXPECT_EQ(refusals, std::vector{Code::out_of_range});
+    for (node::ExerciseOptions most : {node::ExerciseOptions{.size = 1u << 30, .depth = 1024},
+                                       node::ExerciseOptions{.size = 8u << 20, .depth = 8}}) {
+        refusals.clear();
+        auto results = run(most);
+        EXPECT_EQ(results.fault.value_or(""), "the server rejected the connection");
+        EXPECT_EQ(refusals, std::vector{Code::out_of_range});
+    }
 }
 
 TEST_F(Exercise, IsToldThatNobodyIsThere) {

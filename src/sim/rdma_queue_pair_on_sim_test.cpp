@@ -203,8 +203,10 @@ TEST_F(RdmaQueuePair, LeavesAloneWhatIsStillOnItsWayWhenMoreIsPosted) {
     for (int i = 0; i < 6; ++i) world.step();
     a.connection->disconnect();
     words.assign(words.size(), '#');
+    bool refused = false;
     for (std::uint64_t id = 0; id < 8; ++id)
-        ASSERT_TRUE(a.queue_pair->post(SendRequest{.id = id, .inlined = true, .local = local}));
+        refused |= !a.queue_pair->post(SendRequest{.id = id, .inlined = true, .local = local});
+    EXPECT_TRUE(refused) << "what is on its way has its place in the queue";
     run();  // the simulated network checks that lent bytes stay as they are
     for (auto each : b.memory) EXPECT_NE(each, std::byte{'#'});
 }
@@ -468,6 +470,10 @@ TEST_F(RdmaQueuePair, IsNotMadeOfWhatCannotBe) {
     EXPECT_EQ(refused(bad), (Error{.code = Code::out_of_range, .where = 1024}));
     bad = good, bad.domain = b.domain;
     EXPECT_EQ(refused(bad).code, Code::malformed) << "that domain is another device's";
+    bad = good, bad.receive_completions = b.completions;
+    EXPECT_EQ(refused(bad).code, Code::malformed) << "so is that queue";
+    bad = good, bad.shared_receives = *there->make_shared_receive_queue(1, 1);
+    EXPECT_EQ(refused(bad).code, Code::malformed);
     EXPECT_FALSE(here->make_completion_queue(0, {}));
     EXPECT_FALSE(here->make_completion_queue(3'276'801, {}));
     EXPECT_FALSE(here->make_shared_receive_queue(327'681, 1));

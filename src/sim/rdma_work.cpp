@@ -24,8 +24,6 @@ bool Work::awaits_answer() const {
 
 namespace {
 
-constexpr std::size_t fast_pieces_max = 6;
-constexpr std::size_t fast_memory = 6000;
 constexpr std::size_t word = sizeof(std::uint64_t);
 
 Rights draw_remote_rights(Random& random) {
@@ -34,50 +32,6 @@ Rights draw_remote_rights(Random& random) {
     if (random.chance(50)) rights = rights | Rights::remote_atomic;
     return rights;
 }
-
-}  // namespace
-
-WorkTags::WorkTags(Station& station) : station_(station) {
-    for (int i = 0; i < 2; ++i) {
-        auto& fast = fast_tags.emplace_back();
-        fast.memory = station.carve(fast_memory, fast_pieces_max);
-    }
-    windows.resize(2);
-    windows.front().kind = verbs::WindowKind::by_domain;
-    windows.back().kind = verbs::WindowKind::by_queue_pair;
-    renew();
-}
-
-void WorkTags::renew() {
-    for (auto& each : windows) {
-        each.window.reset();
-        auto made = station_.domain->allocate_window(each.kind);
-        WEFT_CHECK(made);
-        each.window = std::move(*made);
-        each.grant = std::make_shared<Grant>();
-    }
-    for (auto& each : fast_tags) {
-        each.region.reset();
-        auto made = station_.domain->allocate_tag(fast_pieces_max);
-        WEFT_CHECK(made);
-        each.region = std::move(*made);
-        each.grant = std::make_shared<Grant>();
-    }
-}
-
-void WorkTags::drop() {
-    windows.clear();
-    fast_tags.clear();
-}
-
-std::vector<std::shared_ptr<Grant>> WorkTags::grants() const {
-    std::vector<std::shared_ptr<Grant>> all;
-    for (auto& each : windows) all.push_back(each.grant);
-    for (auto& each : fast_tags) all.push_back(each.grant);
-    return all;
-}
-
-namespace {
 
 /// Drafts one piece of work. Its functions say false where chance would have what cannot be.
 class Drafting {
@@ -202,8 +156,8 @@ public:
         auto& tags = endpoint_.tags.fast_tags;
         auto& one = random_.chance(50) ? tags.front() : tags.back();
         if (one.grant->changing || one.grant->usable || one.grant->uses > 0) return false;
-        auto size = random_.between(1, fast_memory);
-        auto memory = part_of(one.memory, random_.between(0, fast_memory - size), size);
+        auto size = random_.between(1, WorkTags::fast_memory);
+        auto memory = part_of(one.memory, random_.between(0, WorkTags::fast_memory - size), size);
         auto& registration = draft.registration;
         registration.tag = with_drawn_key(one.region->tag());
         registration.pieces = station_.buffers(memory);
@@ -351,8 +305,10 @@ private:
     bool send_what_is_being_read() {
         auto read = endpoint_.last_read.lock();
         if (!read || read->ended || !read->local || read->local->has_ended() || read->fails_here ||
-            read->operation != Operation::read || read->payload.size() > station_.receive_size)
+            read->overtaken || read->operation != Operation::read ||
+            read->payload.size() > station_.receive_size)
             return false;
+        read->passed_on = true;
         draft.request.fenced = true;
         draft.local = {read->sink};
         draft.work->local = read->local;
@@ -365,7 +321,8 @@ private:
         bool reads = rights == Rights::remote_read;
         if (known && random_.chance(40) && !known->lease->has_ended() &&
             known->place.grant->usable && allows(known->place.grant->rights, rights) &&
-            (reads || known->reads == 0) && (rights != Rights::remote_atomic || is_word(*known))) {
+            (reads || may_overtake(*known)) &&
+            (rights != Rights::remote_atomic || is_word(*known))) {
             draft.work->remote = known;
         } else {
             auto grants = endpoint_.peer().tags.grants();
@@ -379,6 +336,21 @@ private:
         draft.request.remote = place.grant->remote(place.offset);
         use(place.grant);
         return true;
+    }
+
+    /// Whether the reads of it bear being answered with what is written behind them: not if others
+    /// count on their bytes, nor if the answer is lent from the memory itself, which the network
+    /// here wants to stay as it is.
+    bool may_overtake(const Target& target) const {
+        bool is_read = !target.reads.empty() || station_.world.now() < target.lent_until;
+        if (!is_read) return true;
+        if (!endpoint_.connection) return false;
+        auto& facts = endpoint_.connection->facts();
+        if (!facts.checksums && !facts.markers_in) return false;
+        return std::none_of(target.reads.begin(), target.reads.end(), [](auto& each) {
+            auto read = each.lock();
+            return !read || read->passed_on;
+        });
     }
 
     static bool is_word(const Target& target) {

@@ -5,24 +5,26 @@
 // Work that is meant to succeed never races with other work, as no application's should: what a
 // request is about is leased. Only along one queue pair, where RDMA promises an order, does work
 // build on work that has not ended: a write, and a read of the same bytes; a read, and behind a
-// fence a send of what it brought.
+// fence a send of what it brought. One race there is, for RFC 5040 allows it: a write to bytes that
+// are still being read. Each byte of the answer is then an old or a new one.
 #pragma once
 
 #include <functional>
-#include <list>
 
-#include "sim/rdma_station.hpp"
+#include "sim/rdma_work_tags.hpp"
 
 namespace weft::sim {
 
 class Endpoint;
+struct Work;
 
 /// A place in the peer's memory that work under way is about.
 struct Target {
     Place place;
     std::shared_ptr<Lease> lease;
-    unsigned changes = 0;  ///< that have not been carried out yet
-    unsigned reads = 0;    ///< whose bytes have not come yet
+    unsigned changes = 0;                      ///< that have not been carried out yet
+    std::vector<std::weak_ptr<Work>> reads{};  ///< whose bytes have not come yet
+    Instant lent_until{};  ///< perhaps, to the network, by answers that have come
 };
 
 struct Work {
@@ -34,7 +36,9 @@ struct Work {
     bool fails_there = false;  ///< the peer will refuse it
     bool carried_out = false;  ///< its change of the peer's memory is known to be there
     bool ended = false;
-    Bytes payload;  ///< what is sent or written; what a read or atomic shall bring
+    bool overtaken = false;  ///< a read: what it reads has been changed behind it
+    bool passed_on = false;  ///< a read: what it brings is sent behind a fence
+    Bytes payload;           ///< what is sent or written; what a read or atomic shall bring
     std::uint32_t immediate = 0;
     SteeringTag invalidate{};
     verbs::LocalMemory sink{};  ///< of a read
@@ -57,33 +61,6 @@ struct Draft {
     verbs::WindowBinding binding;
     verbs::FastRegistration registration;
     Bytes changed;  ///< what the target will hold, if it changes
-};
-
-/// An endpoint's windows, and tags for fast registration.
-class WorkTags {
-public:
-    explicit WorkTags(Station& station);
-    /// All new: nobody knows what has become of the old ones.
-    void renew();
-    void drop();
-    /// What the peer may use.
-    std::vector<std::shared_ptr<Grant>> grants() const;
-
-    struct Window {
-        std::unique_ptr<verbs::MemoryWindow> window;
-        verbs::WindowKind kind{};
-        std::shared_ptr<Grant> grant;
-    };
-    struct FastTag {
-        std::unique_ptr<verbs::MemoryRegion> region;
-        Stretches memory;
-        std::shared_ptr<Grant> grant;
-    };
-    std::list<Window> windows;
-    std::list<FastTag> fast_tags;
-
-private:
-    Station& station_;
 };
 
 /// Posts something at random; nothing if chance would have what cannot be now.

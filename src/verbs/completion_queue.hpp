@@ -22,6 +22,7 @@ public:
     /// False if there is no room: the completion is lost. The application hears so the first time.
     bool push(const Completion& completion);
     std::size_t size() const { return completions_.size(); }
+    bool is_of(const DeviceCore& core) const { return core_.get() == &core; }
 
 private:
     void announce() override;

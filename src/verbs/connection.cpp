@@ -2,7 +2,6 @@
 #include "verbs/connection.hpp"
 
 #include "base/check.hpp"
-#include "iwarp/fault.hpp"
 #include "verbs/limits.hpp"
 
 namespace weft::verbs {
@@ -120,7 +119,8 @@ std::size_t ConnectionObject::pending(std::span<ConstBuffer> pieces) {
 
 void ConnectionObject::sent(std::size_t count) {
     if (stage_ == Stage::running) return session()->sent(count);
-    note(startup_->sent(count));
+    auto event = startup_->sent(count);
+    event ? note(*event) : give_up(event.error());
 }
 
 bool ConnectionObject::finished() const {
@@ -156,7 +156,7 @@ void ConnectionObject::tick(Instant now) {
 
 /// A peer that takes nothing more would keep us from closing for as long as it likes.
 void ConnectionObject::hurry_close(Instant now) {
-    if (!close_by_) close_by_ = now + limits::closing_patience;
+    if (!close_by_) close_by_ = session()->is_stuck() ? now : now + limits::closing_patience;
     if (now < *close_by_) return;
     stream_.reset();
     end(LifeEvent::stream_lost, Error{.code = Code::timed_out});
@@ -208,15 +208,10 @@ void ConnectionObject::begin_session() {
     if (!waits) tell(News::established);
 }
 
-/// The start-up failed. Of two faults the peer must be told in a Terminate (RFC 6581 section 8).
+/// The start-up failed. Of some faults the peer is told in a Terminate.
 void ConnectionObject::give_up(Error why) {
-    auto control = iwarp::control_of(why);
-    auto code = static_cast<wire::MpaError>(control.error_code);
-    bool to_be_told = control.layer == wire::TerminateLayer::mpa &&
-                      (code == wire::MpaError::insufficient_inbound_reads ||
-                       code == wire::MpaError::no_matching_ready_message);
     failure_ = why;
-    if (!to_be_told || !queue_pair_) return;
+    if (!iwarp::is_to_be_explained(why) || !queue_pair_) return;
     auto terms = startup_->terms();
     terms.ready = iwarp::ReadyMessage::none;
     stage_ = Stage::running;

@@ -42,8 +42,7 @@ public:
     Result<std::unique_ptr<QueuePair>> make_queue_pair(const QueuePairOptions& options) override {
         if (!options.domain || !options.send_completions || !options.receive_completions)
             return Error{.code = Code::malformed};
-        if (!static_cast<ProtectionDomainObject&>(*options.domain).is_of(*core_))
-            return Error{.code = Code::malformed};
+        if (!are_ours(options)) return Error{.code = Code::malformed};
         if (options.sends == 0) return Error{.code = Code::out_of_range};
         for (auto& good :
              {within(options.sends, limits::sends), within(options.receives, limits::receives),
@@ -68,6 +67,16 @@ public:
     }
 
 private:
+    bool are_ours(const QueuePairOptions& options) const {
+        auto ours = [&](const auto& object) { return object.is_of(*core_); };
+        using Completions = const CompletionQueueObject&;
+        return ours(static_cast<const ProtectionDomainObject&>(*options.domain)) &&
+               ours(static_cast<Completions>(*options.send_completions)) &&
+               ours(static_cast<Completions>(*options.receive_completions)) &&
+               (!options.shared_receives ||
+                ours(static_cast<const SharedReceiveQueueObject&>(*options.shared_receives)));
+    }
+
     std::shared_ptr<DeviceCore> core_;
 };
 

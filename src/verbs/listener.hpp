@@ -28,8 +28,9 @@ private:
 
     std::shared_ptr<DeviceCore> core_;
     Device::Requested requested_;
-    /// Connections whose request is not whole yet. Shared with tasks that outlive the listener.
+    /// Connections whose request is not whole yet.
     std::vector<std::unique_ptr<ConnectionObject>> starting_;
+    /// Shared with tasks that outlive the listener.
     std::shared_ptr<ListenerObject*> self_ = std::make_shared<ListenerObject*>(this);
     std::unique_ptr<weft::Listener> listener_;
 };

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 
@@ -88,7 +89,7 @@ protected:
 
     HandWorld world;
     std::shared_ptr<DeviceCore> core = std::make_shared<DeviceCore>(world, DeviceOptions{});
-    StreamEngine *first = nullptr, *second = nullptr;  // outlive the streams that clear them
+    StreamEngine* first = nullptr;  // outlives the stream that clears it
     std::vector<std::unique_ptr<ConnectionRequest>> requests;
     std::unique_ptr<weft::Listener> listener;
 };
@@ -114,10 +115,15 @@ TEST_F(ListenerTest, ForgetsARequestWhosePeerLeftBeforeItWasHandedOut) {
 TEST_F(ListenerTest, DoesNotTakeAnotherAtTheSamePlaceForTheOneThatLeft) {
     world.connect_to_us(first);
     give_request(*first);
+    auto* place = first;
     first->closed(Error{.code = Code::disconnected});
-    for (int i = 0; i < 8; ++i) world.connect_to_us(second);  // one of them where the first was
+    std::array<StreamEngine*, 8> others{};
+    for (auto*& each : others) world.connect_to_us(each);
+    bool came_there = std::find(others.begin(), others.end(), place) != others.end();
     world.run_deferred();
     EXPECT_TRUE(requests.empty()) << "none of them has said anything yet";
+    requests.clear(), listener.reset();  // before the engines that they would clear
+    if (!came_there) GTEST_SKIP() << "the allocator has put no other where the first was";
 }
 
 TEST_F(ListenerTest, IsSilentOnceItIsGone) {

@@ -7,9 +7,6 @@
 namespace weft::verbs {
 namespace {
 
-/// By which work is judged that will only be flushed: there is no peer any more that could mind.
-constexpr iwarp::Terms terms_of_the_ended{.outbound_reads = 1, .peer = iwarp::Peer::weft};
-
 /// What the peer's Terminate says about the work it stumbled on.
 Status status_for(const wire::TerminateControl& why) {
     using enum wire::TerminateLayer;
@@ -73,12 +70,10 @@ void QueuePairObject::drop_taken() {
 Result<void> QueuePairObject::post(const SendRequest& request) {
     if (state_ == QueuePairState::idle) return Error{.code = Code::disconnected};
     if (state_ != QueuePairState::running) {
-        // Taken and flushed, so that an application finds all it posted in one place. It is not put
-        // in the queue, whose places may hold bytes that are still on their way.
-        if (auto good = sends_.check(request, terms_of_the_ended); !good) return good;
-        report(*send_completions_,
-               {.id = request.id, .status = Status::flushed, .operation = request.operation});
-        return {};
+        // Taken and flushed, so that an application finds all it posted in one place.
+        auto posted = sends_.post_flushed(request);
+        report_ended_sends();
+        return posted;
     }
     if (auto posted = sends_.post(request, session_->terms()); !posted) return posted;
     wake();
@@ -98,7 +93,7 @@ Result<void> QueuePairObject::post(const ReceiveRequest& request) {
 Result<void> QueuePairObject::check(std::span<const SendRequest> requests) const {
     if (state_ == QueuePairState::idle) return Error{.code = Code::disconnected};
     bool runs = state_ == QueuePairState::running;
-    if (runs && requests.size() > sends_.room())
+    if (requests.size() > sends_.room())
         return Error{.code = Code::exhausted, .where = static_cast<std::uint32_t>(sends_.room())};
     for (auto& request : requests)
         if (auto good = sends_.check(request, runs ? session_->terms() : terms_of_the_ended); !good)
@@ -132,6 +127,8 @@ iwarp::Session& QueuePairObject::begin_session(const iwarp::Terms& terms,
 void QueuePairObject::unlink() {
     link_ = nullptr;
     session_.reset();
+    sends_.stream_gone();
+    report_ended_sends();
 }
 
 std::optional<iwarp::Message> QueuePairObject::next_work() {
@@ -190,23 +187,25 @@ void QueuePairObject::receive_posted() {
     if (session_ && state_ == QueuePairState::running) session_->receive_posted();
 }
 
-void QueuePairObject::session_failed(const wire::TerminateControl& why, iwarp::FaultOf whose) {
-    bool by_peer = whose == iwarp::FaultOf::peer;
-    step(by_peer ? LifeEvent::peer_terminated : LifeEvent::fault,
-         by_peer ? status_for(why) : Status::flushed, event_for(why, whose));
+void QueuePairObject::session_failed(const wire::TerminateControl& why, iwarp::FaultOf whose,
+                                     const iwarp::Quoted& about) {
+    if (whose == iwarp::FaultOf::peer)
+        step(LifeEvent::peer_terminated, {status_for(why), about}, event_for(why, whose));
+    else
+        step(LifeEvent::fault, {}, event_for(why, whose));
 }
 
-void QueuePairObject::step(LifeEvent event, Status first_send, AsyncEvent::Kind kind) {
+void QueuePairObject::step(LifeEvent event, const Blame& blame, AsyncEvent::Kind kind) {
     auto next = next_step(state_, event);
     if (!next) return;
     state_ = next->to;
     if (includes(next->then, Duty::raise_event))
         core_->raise({.kind = kind, .queue_pair = number_});
-    if (includes(next->then, Duty::flush_work)) flush(first_send);
+    if (includes(next->then, Duty::flush_work)) flush(blame);
 }
 
-void QueuePairObject::flush(Status first_send) {
-    sends_.flush(first_send);
+void QueuePairObject::flush(const Blame& blame) {
+    sends_.flush(blame);
     report_ended_sends();
     MemoryWaiter::stop_waiting();
     ReceiveWaiter::stop_waiting();

@@ -54,27 +54,27 @@ public:
     /// Full operation begins. The session stays until unlink().
     iwarp::Session& begin_session(const iwarp::Terms& terms, const iwarp::SessionOptions& options);
     iwarp::Session* session() { return session_.get(); }
-    void note(LifeEvent event) {
-        step(event, Status::flushed, AsyncEvent::Kind::queue_pair_failed);
-    }
-    /// The connection is going away: no byte of ours is lent any more.
+    void note(LifeEvent event) { step(event, {}, AsyncEvent::Kind::queue_pair_failed); }
+    /// The connection is going away: no byte of ours is lent any more, and what was completes.
     void unlink();
 
 private:
     std::optional<iwarp::Message> next_work() override;
     void work_sent() override;
     void read_ended(std::uint64_t original) override;
+    void read_failed() override { sends_.read_failed(); }  // reported with what is flushed then
     const iwarp::PostedReceive* take_receive() override;
     void receive_ended(const iwarp::ReceiveOutcome& outcome) override;
     void wake() override;
     void peer_spoke() override;
-    void session_failed(const wire::TerminateControl& why, iwarp::FaultOf whose) override;
+    void session_failed(const wire::TerminateControl& why, iwarp::FaultOf whose,
+                        const iwarp::Quoted& about) override;
     void receive_posted() override;
     void memory_released() override { wake(); }
 
-    /// `first_send` and `kind`: what to say if this step flushes work or raises an event.
-    void step(LifeEvent event, Status first_send, AsyncEvent::Kind kind);
-    void flush(Status first_send);
+    /// `blame` and `kind`: what to say if this step flushes work or raises an event.
+    void step(LifeEvent event, const Blame& blame, AsyncEvent::Kind kind);
+    void flush(const Blame& blame);
     void flush_receives();
     void report_ended_sends();
     void report(CompletionQueueObject& queue, Completion completion);

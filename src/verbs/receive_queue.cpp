@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "verbs/local_pieces.hpp"
+
 namespace weft::verbs {
 
 ReceiveQueue::ReceiveQueue(std::size_t capacity, std::size_t pieces_max)
@@ -13,6 +15,7 @@ ReceiveQueue::ReceiveQueue(std::size_t capacity, std::size_t pieces_max)
 Result<void> ReceiveQueue::post(const ReceiveRequest& request) {
     if (request.local.size() > pieces_max_)
         return Error{.code = Code::out_of_range, .where = static_cast<std::uint32_t>(pieces_max_)};
+    if (auto good = check_total_size(request.local); !good) return good;
     if (free_.empty())
         return Error{.code = Code::exhausted, .where = static_cast<std::uint32_t>(slots_.size())};
     auto& slot = free_.pop_front();

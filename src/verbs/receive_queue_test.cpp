@@ -46,6 +46,13 @@ TEST_F(ReceiveQueueTest, RefusesMorePiecesThanItWasMadeFor) {
     EXPECT_EQ(queue.posted(), 0u);
 }
 
+TEST_F(ReceiveQueueTest, RefusesMoreThanAMessageCanHave) {
+    std::array local{LocalMemory{0, 0xffff'ffff, {}}, LocalMemory{0, 1, {}}};
+    auto refused = queue.post({1, local});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Code::out_of_range);
+}
+
 TEST_F(ReceiveQueueTest, CopiesThePiecesAndKeepsThemUntilTheReceiveIsGivenBack) {
     {
         std::array local{LocalMemory{1, 2, SteeringTag{3}}, LocalMemory{4, 5, SteeringTag{6}}};

@@ -6,6 +6,7 @@
 
 #include "base/check.hpp"
 #include "iwarp/memory_fault.hpp"
+#include "verbs/local_pieces.hpp"
 #include "wire/rdmap.hpp"
 
 namespace weft::verbs {
@@ -39,10 +40,25 @@ RdmapOpcode send_opcode(Operation operation, bool solicited) {
     return solicited ? RdmapOpcode::send_solicited : RdmapOpcode::send;
 }
 
-std::uint64_t total_size(std::span<const LocalMemory> pieces) {
-    std::uint64_t size = 0;
-    for (auto& piece : pieces) size += piece.size;
-    return size;
+// What a Terminate quotes of our messages.
+
+bool has_number(const iwarp::Quoted& about, wire::QueueNumber queue, std::uint32_t number) {
+    auto* header = about.header ? std::get_if<wire::UntaggedSegment>(&*about.header) : nullptr;
+    return header && number > 0 && header->queue == queue && header->message_number == number;
+}
+bool is_within(const iwarp::Quoted& about, const RemoteMemory& target, std::uint32_t size) {
+    auto* header = about.header ? std::get_if<wire::TaggedSegment>(&*about.header) : nullptr;
+    if (!header || header->opcode != RdmapOpcode::write || header->steering_tag != target.tag)
+        return false;
+    // No segment but an empty one begins at the end. Offsets may run past the last of them all.
+    auto into = static_cast<std::uint64_t>(header->offset) - target.address;
+    return into < size || into == 0;
+}
+bool is_of(const wire::ReadRequest& request, const auto& work, const LocalMemory* sink) {
+    return static_cast<std::uint64_t>(request.source_offset) == work.remote.address &&
+           request.size == work.bytes &&
+           (work.bytes == 0 || (request.sink_tag == sink->tag &&
+                                static_cast<std::uint64_t>(request.sink_offset) == sink->address));
 }
 
 }  // namespace
@@ -128,6 +144,16 @@ Result<void> SendQueue::post(const SendRequest& request, const iwarp::Terms& ter
     return {};
 }
 
+Result<void> SendQueue::post_flushed(const SendRequest& request) {
+    if (auto good = check(request, terms_of_the_ended); !good) return good;
+    slot(end_) = {.id = request.id,
+                  .operation = request.operation,
+                  .stage = Stage::ended,
+                  .status = Status::flushed};
+    next_ = ++end_;
+    return {};
+}
+
 std::optional<Message> SendQueue::next_message(iwarp::OutstandingReads& reads) {
     while (next_ != end_ && !failed_) {
         Slot& work = slot(next_);
@@ -180,6 +206,7 @@ std::optional<Message> SendQueue::begin_message(Slot& work, iwarp::OutstandingRe
                        .tag = work.remote.tag,
                        .offset = work.remote.address,
                        .payload = sources_of(entry)};
+    work.message_number = ++sends_begun_;
     return Message{
         .opcode = send_opcode(work.operation, work.solicited),
         .tag = work.operation == Operation::send_invalidate ? work.invalidate : SteeringTag{},
@@ -187,7 +214,7 @@ std::optional<Message> SendQueue::begin_message(Slot& work, iwarp::OutstandingRe
 }
 
 SendQueue::UnderWay& SendQueue::begin_under_way(bool ends_work) {
-    auto& entry = under_way_[under_way_end_++ % under_way_.size()];
+    auto& entry = under_way(under_way_end_++);
     entry.number = next_;
     entry.ends_work = ends_work;
     entry.source_count = 0;
@@ -254,6 +281,7 @@ Message SendQueue::begin_read(Slot& work, iwarp::OutstandingReads& reads) {
                 .sink_tag = sink.tag,
                 .sink_offset = sink.address,
                 .size = work.bytes});
+    work.message_number = ++requests_begun_;
     awaited_.push_back(next_++);
     work.stage = Stage::under_way;
     return with_body({.opcode = RdmapOpcode::read_request}, entry, wire_size<wire::ReadRequest>());
@@ -277,6 +305,7 @@ Message SendQueue::begin_atomic(Slot& work, iwarp::OutstandingReads& reads) {
                 .sink_tag = sink.tag,
                 .sink_offset = sink.address,
                 .request_identifier = identifier});
+    work.message_number = ++requests_begun_;
     awaited_.push_back(next_++);
     work.stage = Stage::under_way;
     return with_body({.opcode = RdmapOpcode::atomic_request}, entry,
@@ -287,6 +316,7 @@ Message SendQueue::begin_immediate(Slot& work) {
     auto& entry = begin_under_way(true);
     entry.body = {};
     store_big_endian<4>(work.immediate, entry.body.data());
+    work.message_number = ++sends_begun_;
     ++next_;
     return with_body({.opcode = work.solicited ? RdmapOpcode::immediate_data_solicited
                                                : RdmapOpcode::immediate_data},
@@ -302,9 +332,13 @@ std::optional<Message> SendQueue::stop(Slot& work, Status status) {
 
 void SendQueue::message_sent() {
     WEFT_CHECK(under_way_first_ != under_way_end_);
-    auto& entry = under_way_[under_way_first_++ % under_way_.size()];
+    auto& entry = under_way(under_way_first_++);
     // The answer to a read may have come before this, and its slot be another's by now.
-    if (entry.ends_work) slot(entry.number).stage = Stage::ended;
+    if (entry.number < first_) return;
+    Slot& work = slot(entry.number);
+    bool is_last =
+        under_way_first_ == under_way_end_ || under_way(under_way_first_).number != entry.number;
+    if (entry.ends_work || (work.stage == Stage::leaving && is_last)) work.stage = Stage::ended;
 }
 
 void SendQueue::read_ended() {
@@ -314,6 +348,11 @@ void SendQueue::read_ended() {
             stop(work, Status::local_protection);
     awaited_.pop_front();
     work.stage = Stage::ended;
+}
+
+void SendQueue::read_failed() {
+    stop(slot(awaited_.front()), Status::local_protection);
+    awaited_.pop_front();
 }
 
 std::optional<Completion> SendQueue::next_completion() {
@@ -331,23 +370,62 @@ std::optional<Completion> SendQueue::next_completion() {
     return std::nullopt;
 }
 
-void SendQueue::flush(Status first) {
+bool SendQueue::is_quoted(std::uint64_t number, const iwarp::Quoted& about) {
+    Slot& work = slot(number);
+    if (work.stage == Stage::posted) return false;
+    if (awaits_answer(work.operation)) {
+        if (work.stage == Stage::ended) return false;  // it was answered
+        // The request itself says more than its number, and siw gets the number wrong where it
+        // finds the fault when about to answer.
+        if (auto& request = about.read_request)
+            return is_read(work.operation) && is_of(*request, work, pieces_of(number));
+        return has_number(about, wire::QueueNumber::read_request, work.message_number);
+    }
+    bool is_write =
+        work.operation == Operation::write || work.operation == Operation::write_immediate;
+    if (is_write && is_within(about, work.remote, work.bytes)) return true;
+    return has_number(about, wire::QueueNumber::send, work.message_number);
+}
+
+std::uint64_t SendQueue::find_guilty(const iwarp::Quoted& about) {
+    for (auto number = first_; number != end_; ++number)
+        if (is_quoted(number, about)) return number;
+    for (auto number = first_; number != end_; ++number)
+        if (slot(number).stage == Stage::under_way) return number;
+    return end_;
+}
+
+void SendQueue::flush(const Blame& blame) {
+    auto guilty = blame.status == Status::flushed ? end_ : find_guilty(blame.about);
+    for (auto at = under_way_first_; at != under_way_end_; ++at) {
+        auto number = under_way(at).number;
+        if (number >= first_ && slot(number).stage == Stage::under_way)
+            slot(number).stage = Stage::leaving;
+    }
     for (auto number = first_; number != end_; ++number) {
         Slot& work = slot(number);
-        if (work.stage == Stage::ended) continue;
-        bool begun = work.stage == Stage::under_way;
-        work.stage = Stage::ended;
-        work.status = begun ? std::exchange(first, Status::flushed) : Status::flushed;
+        bool went_well = work.stage == Stage::ended && number < guilty;
+        if (number == guilty)
+            work.status = blame.status;
+        else if (!went_well && work.status == Status::success)
+            work.status = Status::flushed;
+        if (work.stage != Stage::leaving) work.stage = Stage::ended;
     }
     next_ = end_;
     awaited_.clear();
     waits_for_memory_ = false;
 }
 
+void SendQueue::stream_gone() {
+    for (auto number = first_; number != end_; ++number)
+        if (slot(number).stage == Stage::leaving) slot(number).stage = Stage::ended;
+    under_way_first_ = under_way_end_;
+}
+
 void SendQueue::reset() {
     first_ = next_ = end_;
-    under_way_first_ = under_way_end_;
     awaited_.clear();
+    sends_begun_ = requests_begun_ = 0;
     failed_ = false;
 }
 

@@ -23,7 +23,7 @@ protected:
         ASSERT_TRUE(post_send(99));
         EXPECT_EQ(begin(), std::nullopt) << "nothing goes after a failure";
         EXPECT_EQ(ends(), (std::vector<End>{{1, status}}));
-        queue.flush(Status::flushed);
+        queue.flush({});
         EXPECT_EQ(ends(), (std::vector<End>{{99, Status::flushed}}));
     }
 };
@@ -84,13 +84,26 @@ TEST_F(SendQueueEnds, AReadWithLocalProtectionIfItsSinkCannotBeInvalidated) {
     EXPECT_EQ(ends(), (std::vector<End>{{1, Status::local_protection}}));
 }
 
+TEST_F(SendQueueEnds, AReadWithLocalProtectionIfItsSinkIsGoneWhenTheAnswerComes) {
+    ASSERT_TRUE(post_read(1));
+    ASSERT_TRUE(post_read(2));
+    ASSERT_TRUE(begin() && begin());
+    answer();
+    reads.pop();
+    queue.read_failed();
+    EXPECT_TRUE(queue.has_failed());
+    queue.flush({});
+    EXPECT_EQ(ends(), (std::vector<End>{{1, Status::success}, {2, Status::local_protection}}));
+}
+
 TEST_F(SendQueueEnds, AFailureBehindWorkThatIsNotDoneInItsTurn) {
     ASSERT_TRUE(post_send(0));
     ASSERT_TRUE(post({.id = 1, .operation = Operation::local_invalidate, .invalidate = tag}));
     ASSERT_TRUE(begin());
     EXPECT_EQ(begin(), std::nullopt);
     EXPECT_EQ(ends(), std::vector<End>{});
-    queue.flush(Status::flushed);
+    queue.flush({});
+    queue.message_sent();
     EXPECT_EQ(ends(), (std::vector<End>{{0, Status::flushed}, {1, Status::local_operation}}));
 }
 
@@ -102,24 +115,26 @@ TEST_F(SendQueueEnds, AllThatIsFlushedInTheOrderOfPosting) {
     ASSERT_TRUE(begin() && begin());
     queue.message_sent();
     queue.message_sent();
-    queue.flush(Status::remote_access);
-    EXPECT_EQ(ends(), (std::vector<End>{
-                          {1, Status::remote_access}, {3, Status::flushed}, {4, Status::flushed}}))
-        << "the second had gone well";
+    queue.flush({Status::remote_access});
+    EXPECT_EQ(ends(), (std::vector<End>{{1, Status::remote_access},
+                                        {2, Status::flushed},
+                                        {3, Status::flushed},
+                                        {4, Status::flushed}}))
+        << "the second had gone to a peer that listened no more";
     EXPECT_TRUE(queue.empty());
     EXPECT_FALSE(queue.has_unbegun());
 }
 
 TEST_F(SendQueueEnds, WithThePeersComplaintOnlyWhatThePeerCanHaveSeen) {
     ASSERT_TRUE(post_send(1));
-    queue.flush(Status::remote_access);
+    queue.flush({Status::remote_access});
     EXPECT_EQ(ends(), (std::vector<End>{{1, Status::flushed}}));
 }
 
 TEST_F(SendQueueEnds, FlushedWorkWithItsOperation) {
     ASSERT_TRUE(post_read(1));
     ASSERT_TRUE(post({.id = 2, .operation = Operation::local_invalidate, .invalidate = tag}));
-    queue.flush(Status::flushed);
+    queue.flush({});
     auto all = completions();
     ASSERT_EQ(all.size(), 2u);
     EXPECT_EQ(all[0].operation, Operation::read);
@@ -127,15 +142,48 @@ TEST_F(SendQueueEnds, FlushedWorkWithItsOperation) {
     EXPECT_EQ(all[0].what, Ended::sent);
 }
 
-TEST_F(SendQueueEnds, WorkThatWasFlushedWhileItsBytesAreLentQuietly) {
+TEST_F(SendQueueEnds, WorkThatWasFlushedOnlyWhenItsBytesAreSent) {
+    ASSERT_TRUE(post_read(1));
+    ASSERT_TRUE(post_send(2));
+    ASSERT_TRUE(post({.id = 3, .operation = Operation::write_immediate}));
+    ASSERT_TRUE(post_send(4));
+    ASSERT_TRUE(begin() && begin() && begin() && begin());
+    queue.message_sent();
+    queue.flush({});
+    EXPECT_EQ(ends(), (std::vector<End>{{1, Status::flushed}})) << "of a read nothing is lent";
+    queue.message_sent();
+    EXPECT_EQ(ends(), (std::vector<End>{{2, Status::flushed}}));
+    queue.message_sent();
+    EXPECT_EQ(ends(), std::vector<End>{}) << "one of its two messages is left";
+    queue.message_sent();
+    EXPECT_EQ(ends(), (std::vector<End>{{3, Status::flushed}, {4, Status::flushed}}));
+    EXPECT_TRUE(queue.empty());
+}
+
+TEST_F(SendQueueEnds, WorkWhoseBytesNeverWentWithTheStream) {
     ASSERT_TRUE(post_send(1));
-    ASSERT_TRUE(post_read(2));
-    ASSERT_TRUE(begin() && begin());
-    queue.flush(Status::flushed);
-    EXPECT_EQ(ends().size(), 2u);
+    ASSERT_TRUE(post_send(2));
+    ASSERT_TRUE(begin());
+    queue.flush({});
+    EXPECT_EQ(ends(), std::vector<End>{});
+    queue.stream_gone();
+    EXPECT_EQ(ends(), (std::vector<End>{{1, Status::flushed}, {2, Status::flushed}}));
+    queue.stream_gone();
+    EXPECT_EQ(ends(), std::vector<End>{});
+}
+
+TEST_F(SendQueueEnds, WhatIsPostedAfterTheFlushInItsTurn) {
+    for (std::uint64_t id = 1; id <= 3; ++id) ASSERT_TRUE(post_send(id));
+    ASSERT_TRUE(begin());
+    queue.flush({});
+    ASSERT_TRUE(queue.post_flushed({.id = 4, .operation = Operation::write}));
+    EXPECT_EQ(queue.post_flushed({.id = 5}).error().code, Code::exhausted);
+    EXPECT_EQ(ends(), std::vector<End>{});
+    EXPECT_EQ(begin(), std::nullopt);
     queue.message_sent();
-    queue.message_sent();
-    EXPECT_EQ(ends().size(), 0u);
+    EXPECT_EQ(ends().size(), 4u);
+    ASSERT_TRUE(queue.post_flushed({.id = 6}));
+    EXPECT_EQ(ends(), (std::vector<End>{{6, Status::flushed}}));
 }
 
 TEST_F(SendQueueEnds, AndBeginsAfreshWhenReset) {
@@ -143,7 +191,8 @@ TEST_F(SendQueueEnds, AndBeginsAfreshWhenReset) {
     ASSERT_TRUE(begin());
     ASSERT_TRUE(post({.id = 2, .operation = Operation::local_invalidate, .invalidate = tag}));
     EXPECT_EQ(begin(), std::nullopt);
-    queue.flush(Status::flushed);
+    queue.flush({});
+    queue.stream_gone();
     EXPECT_EQ(ends().size(), 2u);
     queue.reset();
     reads = iwarp::OutstandingReads(2);

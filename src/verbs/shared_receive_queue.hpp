@@ -33,6 +33,7 @@ public:
     /// waiting before.
     ReceiveQueue::Slot* take(ReceiveWaiter& waiter);
     void give_back(ReceiveQueue::Slot& slot) { queue_.give_back(slot); }
+    bool is_of(const DeviceCore& core) const { return core_.get() == &core; }
 
 private:
     void watch_low_water();

@@ -77,8 +77,9 @@ def installed_version(package):
 
 
 def differences(expected, found):
-    return "\n".join([*(f"missing: {line}" for line in in_order(expected - found)),
-                      *(f"not in the stock library: {line}" for line in in_order(found - expected))])
+    missing = [f"missing: {line}" for line in in_order(expected - found)]
+    added = [f"not in the stock library: {line}" for line in in_order(found - expected)]
+    return "\n".join(missing + added)
 
 
 class Symbols(unittest.TestCase):

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any octets as what a peer sends in full operation, to a session with memory, receives and reads
-// under way. The first octet says what was agreed on, the second how small the pieces are; the rest
-// is the stream, as it is or with each FPDU made whole again, so that a search gets past checksums.
+// Any octets as what a peer sends in full operation, to a session with memory, receives, reads
+// under way and work of its own. The first octet says what was agreed on, the second how small the
+// pieces are; the rest is the stream, as it is or with each FPDU made whole again, so that a search
+// gets past checksums.
 //
 // No byte changes that the peer may not change. However the stream is cut, it ends the same way.
 #include <algorithm>
@@ -54,6 +55,7 @@ constexpr std::uint64_t base = 0x10000;
 constexpr Part open{256, 512}, read_only{1024, 256}, foreign{1536, 256}, renewable{2048, 256},
     sink{2560, 256}, receives{3072, 512};
 constexpr std::size_t receive_count = 8;
+constexpr std::size_t work_count = 12;
 constexpr Asker us{DomainId{7}, QueuePairId{1}};
 
 class Owner final : public SessionOwner {
@@ -89,12 +91,14 @@ public:
             {.sink_tag = local_, .sink_offset = base + sink.at + 128, .size = 64});
     }
 
-    /// Everything the peer sends, in pieces. Receives are posted when one is missed.
+    /// Everything the peer sends, in pieces, and between them one of what it is sent. Receives are
+    /// posted when one is missed.
     void hear(ConstBuffer stream, std::size_t step, bool speaking) {
         while (!session_.finished()) {
-            if (speaking) say(step);
+            bool spoke = speaking && say_some(step);
             auto place = session_.want();
             if (place.empty()) {
+                if (spoke) continue;  // a buffer may have come back
                 if (!session_.waits_for_receive() || posted_ == receive_count) return;
                 ++posted_;
                 session_.receive_posted();
@@ -108,13 +112,18 @@ public:
         }
     }
     void say(std::size_t step) {
+        while (say_some(step)) continue;
+        WEFT_CHECK(works_sent_ == works_begun_ || session_.finished());
+    }
+    bool say_some(std::size_t step) {
         std::array<ConstBuffer, 8> pieces;
-        while (auto used = session_.pending(pieces)) {
-            WEFT_CHECK(used <= pieces.size() && !pieces[0].empty());
-            auto piece = pieces[0].first(std::min(step, pieces[0].size()));
-            said_.insert(said_.end(), piece.begin(), piece.end());
-            session_.sent(piece.size());
-        }
+        auto used = session_.pending(pieces);
+        if (used == 0) return false;
+        WEFT_CHECK(used <= pieces.size() && !pieces[0].empty());
+        auto piece = pieces[0].first(std::min(step, pieces[0].size()));
+        said_.insert(said_.end(), piece.begin(), piece.end());
+        session_.sent(piece.size());
+        return true;
     }
     void wait() {
         for (int i = 1; i < 5; ++i) session_.tick(Instant{} + i * std::chrono::minutes(1));
@@ -140,9 +149,26 @@ public:
     }
 
     // SessionOwner.
-    std::optional<Message> next_work() override { return WEFT_CHECK(!failed_), std::nullopt; }
-    void work_sent() override { WEFT_CHECK(false); }
+    /// Sends of what nobody changes and Writes of what the peer may change and we may take away.
+    std::optional<Message> next_work() override {
+        WEFT_CHECK(!failed_);
+        if (works_begun_ == work_count) return std::nullopt;
+        bool sends = works_begun_ % 2 == 0;
+        auto part = sends ? read_only : open;
+        auto tag = sends ? local_ : open_;
+        auto bytes = table_.resolve(tag, base + part.at, part.size, Rights::local_read, us);
+        if (!bytes) return std::nullopt;
+        ++works_begun_;
+        source_ = {*bytes, tag};
+        if (sends) return Message{.opcode = wire::RdmapOpcode::send, .payload = {&source_, 1}};
+        return Message{.opcode = wire::RdmapOpcode::write,
+                       .tag = SteeringTag{0x901},
+                       .offset = 0x2000,
+                       .payload = {&source_, 1}};
+    }
+    void work_sent() override { WEFT_CHECK(++works_sent_ <= works_begun_); }
     void read_ended(std::uint64_t original) override { note("read " + std::to_string(original)); }
+    void read_failed() override { note("read failed"); }
     const PostedReceive* take_receive() override {
         WEFT_CHECK(!failed_ && !taking_);
         if (taken_ == posted_) return nullptr;
@@ -156,7 +182,7 @@ public:
     }
     void wake() override { WEFT_CHECK(!failed_); }
     void peer_spoke() override { note("spoke"); }
-    void session_failed(const wire::TerminateControl& why, FaultOf whose) override {
+    void session_failed(const wire::TerminateControl& why, FaultOf whose, const Quoted&) override {
         note("failed " + std::to_string(static_cast<int>(whose)) + " " +
              std::to_string(why.error_type) + " " + std::to_string(why.error_code));
         failed_ = true;
@@ -183,6 +209,8 @@ private:
     std::array<verbs::LocalMemory, receive_count> places_;
     std::array<PostedReceive, receive_count> receives_;
     std::size_t posted_ = 2, taken_ = 0;
+    std::size_t works_begun_ = 0, works_sent_ = 0;
+    Message::Source source_;
     bool taking_ = false;
     bool failed_ = false;
     std::vector<std::string> heard_;

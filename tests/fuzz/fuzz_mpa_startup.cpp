@@ -59,13 +59,14 @@ Ending play(const Script& script, std::size_t step) {
     Ending ending;
     auto stream = script.stream;
     bool moved = true;
-    auto note = [&](std::optional<StartupEvent> event) {
-        if (!event) return;
-        WEFT_CHECK(!ending.event);
-        if (*event == StartupEvent::requested)
+    auto note = [&](Result<std::optional<StartupEvent>> outcome) {
+        WEFT_CHECK(!ending.event && !ending.error);
+        if (!outcome)
+            ending.error = outcome.error();
+        else if (*outcome == StartupEvent::requested)
             decide(script, startup);
         else
-            ending.event = event;
+            ending.event = *outcome;
     };
     while (moved && !ending.event && !ending.error) {
         moved = false;
@@ -84,10 +85,7 @@ Ending play(const Script& script, std::size_t step) {
         stream = stream.subspan(count);
         ending.taken += count;
         moved = true;
-        if (auto outcome = startup.filled(count); outcome)
-            note(*outcome);
-        else
-            ending.error = outcome.error();
+        note(startup.filled(count));
     }
     if (ending.error) ending.said.clear();  // how much was out by then depends on the pieces
     ending.terms = startup.terms();

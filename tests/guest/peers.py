@@ -24,6 +24,11 @@ def program(name):
     return folder / name
 
 
+def dropin_folder():
+    """Where Weft's libibverbs and librdmacm of that build are."""
+    return program("weft").parents[1] / "dropin"
+
+
 def ask_for(steps):
     return tuple("ask:" + step for step in steps)
 

@@ -18,6 +18,7 @@ import unittest
 
 WEFT = os.environ.get("WEFT", "build/release/bin/weft")
 HOST, HOST6 = "127.0.0.1", "::1"
+LINES_SHOWN = 30  # of a program's first words, and of its last
 SECONDS = 30  # for a program that is meant to take one or two
 
 
@@ -45,20 +46,24 @@ class Program:
     def __init__(self, *words, way=(), before=(), environment=None, seconds=SECONDS, stdin=None):
         self.words = [*map(str, before), WEFT, "run", *way, *map(str, words)]
         self.deadline = time.monotonic() + seconds
-        self.output = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
+        # Apart, or the one would come amid a line of the other.
+        self.output, self.errors = tempfile.TemporaryFile(), tempfile.TemporaryFile()
         self.process = subprocess.Popen(
-            self.words, stdin=stdin or subprocess.DEVNULL, stdout=self.output,
-            stderr=subprocess.STDOUT, env={**os.environ, **(environment or {})})
+            self.words, stdin=stdin or subprocess.DEVNULL, stdout=self.output, stderr=self.errors,
+            env={**os.environ, **(environment or {})})
 
     def said(self):
-        with open(self.output.fileno(), encoding="utf-8", errors="replace", closefd=False) as text:
-            text.seek(0)
-            return text.read()
+        """On its output, and then what it said on its error output."""
+        return "".join(os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
+                       .decode(errors="replace") for file in (self.output, self.errors))
 
     def report(self):
         status = self.process.poll()
         ended = "still runs" if status is None else f"status {status}"
-        return f"$ {shlex.join(self.words)}\n{self.said()}[{ended}]"
+        lines = self.said().splitlines()
+        if len(lines) > 2 * LINES_SHOWN:
+            lines[LINES_SHOWN:-LINES_SHOWN] = [f"[{len(lines) - 2 * LINES_SHOWN} lines]"]
+        return "\n".join([f"$ {shlex.join(self.words)}", *lines, f"[{ended}]"])
 
     def is_over(self):
         return self.process.poll() is not None
@@ -94,6 +99,7 @@ class DropinCase(unittest.TestCase):
         for program in self.programs:
             program.end()
             program.output.close()
+            program.errors.close()
         self.programs.clear()
 
     def give_up(self, why):
@@ -109,6 +115,13 @@ class DropinCase(unittest.TestCase):
             time.sleep(0.01)
         return program
 
+    def wait_until(self, program, pattern):
+        """It must say so, and go on."""
+        while not re.search(pattern, program.said(), re.MULTILINE):
+            if program.is_over() or time.monotonic() > program.deadline:
+                self.give_up(f"nobody said {pattern!r}")
+            time.sleep(0.01)
+
     def finish(self, program, *, status=0):
         """It must end by itself, with this status. Gives what it said."""
         if program.wait() != status:
@@ -120,7 +133,9 @@ class DropinCase(unittest.TestCase):
         return self.finish(self.start(*words, **more), status=status)
 
     def run_pair(self, server, client, port, **more):
-        """Both must succeed. Gives what the server and the client said."""
+        """Both must succeed. Gives what the server and the client said. What an earlier part of the
+        same test left is ended first."""
+        self.forget()
         serving = self.start(*server, port=port, **more)
         driving = self.start(*client, **more)
         said = self.finish(driving)

@@ -7,17 +7,17 @@ Only that they work: what they measure is for bench/dropin.py.
 import re
 import unittest
 
-from dropin import HOST, HOST6, DropinCase, free_port
+from dropin import HOST, DropinCase, free_port
 
 ALL_SIZES = [2**power for power in range(1, 24)]
 OPERATIONS = ("send", "write", "read")
 
 
 class Perftest(DropinCase):
-    def measure(self, program, *words, host=HOST, sizes=(65536,), way=()):
+    def measure(self, program, *words, sizes=(65536,), way=()):
         port = free_port()
         command = [program, "-R", "-F", "-p", port, *words]
-        both = self.run_pair(command, [*command, host], port, way=way)
+        both = self.run_pair(command, [*command, HOST], port, way=way)
         self.expect_rows(both[1], sizes)
         for said in both:
             self.must_not_say(r"Couldn't|Failed|failed|Completion with error|syndrom", said)
@@ -45,8 +45,10 @@ class Bandwidth(Perftest):
         for operation in OPERATIONS:
             for words in (["-q", 4], ["-e"], ["-b"], ["-b", "-q", 4], ["-e", "-q", 4],
                           ["-b", "-e"], ["-l", 8], ["-Q", 1], ["-t", 1]):
+                if operation == "write" and "-e" in words:
+                    continue  # which perftest does not offer
                 with self.subTest(operation, words=words):
-                    self.measure(f"ib_{operation}_bw", *words, "-n", 500)
+                    self.measure(f"ib_{operation}_bw", *words, "-n", 400)
 
     def test_a_shared_receive_queue(self):
         for words in ([], ["-q", 4], ["-b"], ["-e"]):
@@ -63,9 +65,6 @@ class Bandwidth(Perftest):
         for operation in ("send", "write"):
             with self.subTest(operation):
                 self.measure(f"ib_{operation}_bw", "-I", 64, "-s", 64, "-n", 1000, sizes=[64])
-
-    def test_ipv6(self):
-        self.measure("ib_write_bw", "-n", 500, host=HOST6)
 
 
 class Latency(Perftest):

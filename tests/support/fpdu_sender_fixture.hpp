@@ -84,6 +84,11 @@ private:
     std::vector<iwarp::Message::Source> sources_;
 };
 
+struct CountedWaiter final : iwarp::FpduBufferWaiter {
+    void buffer_available() override { ++told; }
+    int told = 0;
+};
+
 class QueuedMessages final : public iwarp::MessageSource {
 public:
     std::deque<OutgoingMessage> waiting;  ///< stays: what was sent is behind `begun`
@@ -112,9 +117,11 @@ public:
 class SenderFixture {
 public:
     explicit SenderFixture(const iwarp::FpduSenderOptions& options)
-        : options_(options), sender_(std::in_place, source, holds, options) {}
+        : options_(options), sender_(std::in_place, source, holds, buffers, waiter, options) {}
 
     CountedHolds holds;
+    iwarp::FpduBuffers buffers{1u << 20, 0};
+    CountedWaiter waiter;
     QueuedMessages source;
 
     iwarp::FpduSender& sender() { return *sender_; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One side of a connection in full operation: a session, memory, and an owner who has work for it
 // and receives for its peer. The owner holds the session to its promises: after session_failed()
-// nothing is called, and what ends had begun.
+// nothing is called but work_sent(), and what ends had begun.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -47,6 +47,7 @@ public:
     int wakes = 0;
     std::optional<wire::TerminateControl> failure;
     iwarp::FaultOf whose{};
+    iwarp::Quoted about;
     /// Called last in the call of that name.
     std::function<void()> on_wake = [] {}, on_received = [] {}, on_work_sent = [] {},
                           on_asked = [] {};
@@ -162,7 +163,6 @@ public:
         return work.message.message();
     }
     void work_sent() override {
-        expect_alive();
         ASSERT_LT(works_sent, begun_);
         ++works_sent;
         on_work_sent();
@@ -172,6 +172,7 @@ public:
         originals.push_back(original);
         on_wake();  // more work may go now
     }
+    void read_failed() override { note("read failed"); }
     const iwarp::PostedReceive* take_receive() override {
         expect_alive();
         EXPECT_FALSE(is_taken_) << "a message began amid another";
@@ -195,10 +196,12 @@ public:
         note("spoke");
         EXPECT_EQ(++spoke, 1);
     }
-    void session_failed(const wire::TerminateControl& why, iwarp::FaultOf who) override {
+    void session_failed(const wire::TerminateControl& why, iwarp::FaultOf who,
+                        const iwarp::Quoted& what) override {
         note("failed");
         failure = why;
         whose = who;
+        about = what;
     }
 
 private:

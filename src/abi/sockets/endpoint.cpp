@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "base/check.hpp"
 
@@ -171,15 +172,15 @@ bool Endpoint::arm() {
     return true;
 }
 
-void Endpoint::disarm() {
+bool Endpoint::disarm() {
     ibv_cq* queue = nullptr;
     void* context = nullptr;
-    while (ibv_get_cq_event(channel_, &queue, &context) == 0) {
-        is_armed_ = false;
-        if (++events_taken_ < events_unacknowledged_max) continue;
-        ibv_ack_cq_events(completions_, events_taken_);
-        events_taken_ = 0;
-    }
+    // There is at most one: it is armed only when the last has been taken.
+    if (ibv_get_cq_event(channel_, &queue, &context) != 0) return false;
+    is_armed_ = false;
+    if (++events_taken_ == events_unacknowledged_max)
+        ibv_ack_cq_events(completions_, std::exchange(events_taken_, 0u));
+    return true;
 }
 
 namespace {

@@ -47,8 +47,9 @@ public:
     bool arm();
     /// Readable, once armed, when there is something to digest.
     int descriptor() const { return channel_->fd; }
-    /// What has made the descriptor readable is taken off it, and it must be armed again.
-    void disarm();
+    /// What has made the descriptor readable is taken off it, and it must be armed again. False if
+    /// there was nothing.
+    bool disarm();
 
     Endpoint(rdma_cm_id& id) : id_(id) {}
 

@@ -65,7 +65,7 @@ int write_all(Socket& socket, ConstBuffer& bytes, std::uint64_t& offset, int fla
     if (int failed = await_open(socket, lock, patience)) return failed;
     if (int failed = tell_mappings(socket, lock, patience)) return failed;
     auto& stream = socket.stream();
-    refresh(socket);  // what the peer has mapped since
+    refresh(socket, lock);  // what the peer has mapped since
     while (!bytes.empty()) {
         if (!stream.can_write_mapped()) {
             int failed = wait_until(socket, lock, patience, [&] {

@@ -92,6 +92,7 @@ void establish(Socket& socket, const rdma_cm_event& event) {
             rdma_disconnect(socket.id);
             return fail(socket, ENOTSUP);
         }
+        socket.reminder.begin();
     }
     socket.stage = Stage::open;
     socket.endpoint->digest();
@@ -132,12 +133,15 @@ int begin_connection(Socket& socket, const sockaddr& address) {
     return 0;
 }
 
-void advance(Socket& socket) {
+bool advance(Socket& socket) {
+    bool took_any = false;
     while (socket.is_opening()) {
         TakenEvent event(socket.channel);
-        if (!event) return;
+        if (!event) break;
         take(socket, *event.operator->());
+        took_any = true;
     }
+    return took_any;
 }
 
 SocketPointer answer_request(Socket& listener) {

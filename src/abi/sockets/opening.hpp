@@ -11,7 +11,8 @@ namespace weft::abi::sockets {
 int begin_connection(Socket& socket, const sockaddr& address);
 
 /// With the lock and the watch. Takes what events there are and goes as many steps as they allow.
-void advance(Socket& socket);
+/// False if there were none.
+bool advance(Socket& socket);
 
 /// With the watch, of a listener: answers the oldest request, if there is one. Null if nobody
 /// came of it.

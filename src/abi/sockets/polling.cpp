@@ -34,28 +34,8 @@ public:
     int wait_for_one(const Deadline& deadline);
 
 private:
-    /// Somewhere in a socket's list of those to be rung.
-    class Visit {
-    public:
-        Visit(SocketPointer socket, Bell& bell) : socket_(std::move(socket)), bell_(&bell) {
-            socket_->pollers.push_back(bell_);
-        }
-        Visit(Visit&& other) noexcept : socket_(std::move(other.socket_)), bell_(other.bell_) {}
-        Visit& operator=(Visit&&) = delete;
-        ~Visit() {
-            if (!socket_) return;
-            std::lock_guard locked(socket_->lock);
-            auto& pollers = socket_->pollers;
-            pollers.erase(std::ranges::find(pollers, bell_));
-        }
-
-    private:
-        SocketPointer socket_;
-        Bell* bell_;
-    };
-
     /// What to sleep on. Empty if something can be reported at once.
-    std::vector<pollfd> prepare(Bell& bell, std::vector<Visit>& visits);
+    std::vector<pollfd> prepare(Bell& bell, std::vector<Visit>& visits, Deadline& look_again_at);
     void take_news_of(std::span<const pollfd> sources);
 
     std::span<pollfd> list_;
@@ -68,8 +48,8 @@ int PollList::look() {
         auto& one = list_[i];
         one.revents = 0;
         if (auto& socket = sockets_[i]) {
-            std::lock_guard locked(socket->lock);
-            refresh(*socket);
+            std::unique_lock lock(socket->lock);
+            refresh(*socket, lock);
             one.revents = ready_events(*socket, one.events);
         } else if (Table::has(one.fd)) {
             one.revents = POLLERR;  // the parent's
@@ -81,7 +61,8 @@ int PollList::look() {
     return count;
 }
 
-std::vector<pollfd> PollList::prepare(Bell& bell, std::vector<Visit>& visits) {
+std::vector<pollfd> PollList::prepare(Bell& bell, std::vector<Visit>& visits,
+                                      Deadline& look_again_at) {
     std::vector<pollfd> sources{{bell.descriptor(), POLLIN, 0}};
     for (std::size_t i = 0; i < list_.size(); ++i) {
         auto& socket = sockets_[i];
@@ -89,16 +70,17 @@ std::vector<pollfd> PollList::prepare(Bell& bell, std::vector<Visit>& visits) {
             sources.push_back({list_[i].fd, list_[i].events, 0});
             continue;
         }
-        std::lock_guard locked(socket->lock);
+        std::unique_lock lock(socket->lock);
         visits.emplace_back(socket, bell);
         NewsSource source;
         do {
-            refresh(*socket);
+            refresh(*socket, lock);
             if (ready_events(*socket, list_[i].events) != 0) return {};
             source = socket->backlog ? NewsSource{socket->backlog->bell.descriptor()}
                                      : prepare_to_wait(*socket);
         } while (source.look_again);
         sources.push_back({source.descriptor, POLLIN, 0});
+        look_again_at = sooner(look_again_at, source.look_again_at);
     }
     return sources;
 }
@@ -108,20 +90,9 @@ void PollList::take_news_of(std::span<const pollfd> sources) {
         auto& socket = sockets_[i];
         if (!socket || socket->backlog || sources[i].revents == 0) continue;
         // Where another thread has the watch, it takes the news and rings.
-        std::unique_lock watch(socket->watch, std::try_to_lock);
-        if (!watch) continue;
-        std::lock_guard locked(socket->lock);
-        take_news(*socket);
+        std::unique_lock lock(socket->lock);
+        if (WatchTurn turn(*socket, lock); turn) turn.take_news();
     }
-}
-
-/// Each thread keeps one. That of a thread before a fork() is the parent's as well.
-Bell& own_bell() {
-    thread_local unsigned generation = 0;
-    thread_local std::optional<Bell> bell;
-    if (!bell || generation != current_generation()) bell.emplace(Bell::Kind::once);
-    generation = current_generation();
-    return *bell;
 }
 
 int PollList::wait(const Deadline& deadline) {
@@ -130,44 +101,43 @@ int PollList::wait(const Deadline& deadline) {
         bell.answer();
         std::vector<Visit> visits;
         visits.reserve(list_.size());
-        auto sources = prepare(bell, visits);
+        auto wake_by = deadline;
+        auto sources = prepare(bell, visits, wake_by);
         int woken = 1;
         if (!sources.empty()) {
-            woken = ::poll(sources.data(), sources.size(), ms_until(deadline));
+            woken = ::poll(sources.data(), sources.size(), ms_until(wake_by));
             if (woken < 0) return woken;
             if (woken > 0) take_news_of(std::span(sources).subspan(1));
         }
         int count = look();
-        if (count != 0 || woken == 0) return count;
+        if (count != 0 || (woken == 0 && is_over(deadline))) return count;
     }
 }
 
 int PollList::wait_for_one(const Deadline& deadline) {
     auto& socket = *sockets_[0];
-    auto& one = list_[0];
     for (;;) {
-        std::unique_lock watch(socket.watch, std::try_to_lock);
-        std::unique_lock lock(socket.lock);
-        if (!watch || socket.backlog) {
-            lock.unlock();
-            return wait(deadline);
-        }
         int woken = 1;
-        // What another thread has taken in by now, it has not rung for.
-        bool is_ready = ready_events(socket, one.events) != 0;
-        auto source = is_ready ? NewsSource{-1, true} : prepare_to_wait(socket);
-        if (!source.look_again) {
-            lock.unlock();
-            woken = wait_readable(source.descriptor, ms_until(deadline));
-            if (woken < 0) return woken;
-            lock.lock();
-            if (woken > 0) take_news(socket);
+        {
+            std::unique_lock lock(socket.lock);
+            if (socket.backlog) break;
+            WatchTurn turn(socket, lock);
+            if (!turn) break;
+            // What another thread has taken in by now, it has not rung for.
+            bool is_ready = ready_events(socket, list_[0].events) != 0;
+            auto source = is_ready ? NewsSource{-1, true} : prepare_to_wait(socket);
+            if (!source.look_again) {
+                lock.unlock();
+                woken = turn.sleep(source.descriptor, sooner(deadline, source.look_again_at));
+                if (woken < 0) return woken;
+                lock.lock();
+                turn.take_news();
+            }
         }
-        lock.unlock();
-        watch.unlock();
         int count = look();
-        if (count != 0 || woken == 0) return count;
+        if (count != 0 || (woken == 0 && is_over(deadline))) return count;
     }
+    return wait(deadline);
 }
 
 int poll(std::span<pollfd> list, int timeout_ms) {

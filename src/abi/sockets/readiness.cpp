@@ -14,8 +14,8 @@ short events_of_stream(Stream& stream) {
     if (stream.can_send() || !stream.is_writable()) events |= out;
     if (stream.is_broken())
         events |= POLLERR;
-    else if (!stream.is_connected())
-        events |= POLLHUP;
+    else if (!stream.is_connected() && stream.incoming().is_empty())
+        events |= POLLHUP;  // and not before the last bytes: programs give up at the sight of it
     return static_cast<short>(events);
 }
 

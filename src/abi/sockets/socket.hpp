@@ -7,7 +7,8 @@
 // not while copying an application's bytes either. One sender and one receiver at a time have the
 // turn for as long as their calls last, and so the buffers' parts they copy from and to. What makes
 // a descriptor of the socket readable is taken off it only by who has its watch: so a thread that
-// has the watch may sleep until the descriptor is readable, and misses nothing.
+// has the watch may sleep until the descriptor is readable, and misses nothing. The others sleep
+// until it rings for them. The watch is tried for with the lock held, and nobody waits for it.
 #pragma once
 
 #include <rdma/rdma_cma.h>
@@ -21,6 +22,7 @@
 
 #include "abi/sockets/bell.hpp"
 #include "abi/sockets/endpoint.hpp"
+#include "abi/sockets/reminder.hpp"
 #include "abi/sockets/settings.hpp"
 
 namespace weft::abi::sockets {
@@ -59,7 +61,7 @@ struct Backlog {
     Bell bell{Bell::Kind::each};  ///< rung for each of them
 };
 
-class Socket {
+class Socket : public std::enable_shared_from_this<Socket> {
 public:
     /// Null with errno where it cannot be made.
     static SocketPointer make(int family);
@@ -90,9 +92,9 @@ public:
     int error = 0;  ///< for SO_ERROR
     Settings settings;
     std::unique_ptr<Endpoint> endpoint;  ///< from the time there is a device until the end
-    std::uint64_t changes = 0;           ///< counts what was taken off the descriptors
-    std::vector<Bell*> pollers;          ///< to be rung at each change
+    std::vector<Bell*> pollers;          ///< to be rung when news were taken
     std::vector<LocalMapping> mappings;
+    Reminder reminder;  ///< until the first word of a peer that was called
 
     std::unique_ptr<Backlog> backlog;  ///< of a listener
 

@@ -52,6 +52,7 @@ bool Stream::begin(const Introduction& peer) {
 }
 
 void Stream::heard(Message message) {
+    has_heard_ = true;
     if (!connected_) return;
     switch (message.topic) {
         case Topic::data:
@@ -156,6 +157,12 @@ void Stream::say(Control control) {
     --control_free_;
     note(carrier_.say({Topic::control, static_cast<std::uint32_t>(control)},
                       {.control_entries = 1, .ends_connection = control == Control::disconnect}));
+}
+
+void Stream::remind() {
+    if (!connected_ || !can_say_control()) return;
+    --control_free_;
+    note(carrier_.write({}, {}, {.control_entries = 1}));
 }
 
 void Stream::tell_mapping(std::uint32_t slot, const Mapping& mapping) {

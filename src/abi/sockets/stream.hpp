@@ -75,6 +75,9 @@ public:
     std::optional<Control> shut(Shutdown how);
     bool can_say_control() const { return control_free_ > 0; }
     void say(Control control);
+    bool has_heard_anything() const { return has_heard_; }
+    /// Shows that we are there, by a write of nothing to nowhere.
+    void remind();
 
     // Memory of the applications, written without being asked.
     std::uint32_t peers_mapping_slots() const { return peers_mapping_slots_; }
@@ -101,6 +104,7 @@ private:
     std::uint32_t peers_mapping_slots_ = 0;
     std::vector<Mapping> mappings_;  ///< the peer's, as it told them
 
+    bool has_heard_ = false;
     bool connected_ = false, readable_ = false, writable_ = false, broken_ = false;
 };
 

@@ -14,6 +14,14 @@ Deadline deadline_in(int timeout_ms) {
     return Clock::now() + std::chrono::milliseconds(timeout_ms);
 }
 
+Deadline sooner(const Deadline& one, const Deadline& other) {
+    return one && other ? std::min(*one, *other) : one ? one : other;
+}
+
+bool is_over(const Deadline& deadline) {
+    return deadline && Clock::now() >= *deadline;
+}
+
 int ms_until(const Deadline& deadline) {
     if (!deadline) return -1;
     auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - Clock::now()).count();
@@ -30,47 +38,100 @@ int wait_readable(int descriptor, int timeout_ms) {
     return engine->wait_readable(descriptor, timeout_ms);
 }
 
-void refresh(Socket& socket) {
+void refresh(Socket& socket, std::unique_lock<std::mutex>& lock) {
     if (socket.is_opening()) {
         // Where another thread has the watch, it will take the steps.
-        std::unique_lock watch(socket.watch, std::try_to_lock);
-        if (watch) advance(socket);
+        WatchTurn turn(socket, lock);
+        if (turn) turn.take_news();
     }
-    if (socket.is_open()) socket.endpoint->digest();
+    if (!socket.is_open()) return;
+    socket.endpoint->digest();
+    if (!socket.reminder.is_pending()) return;
+    if (socket.stream().has_heard_anything()) socket.reminder.end();
+    if (socket.reminder.is_due()) socket.stream().remind();
 }
 
 NewsSource prepare_to_wait(Socket& socket) {
     if (!socket.is_open()) return {socket.number(), false};
-    return {socket.endpoint->descriptor(), socket.endpoint->arm()};
+    return {socket.endpoint->descriptor(), socket.endpoint->arm(), socket.reminder.at()};
 }
 
-void take_news(Socket& socket) {
-    if (socket.is_opening())
-        advance(socket);
-    else if (socket.is_open())
-        socket.endpoint->disarm();
-    ++socket.changes;
-    for (auto* bell : socket.pollers) bell->ring();
+WatchTurn::WatchTurn(Socket& socket, std::unique_lock<std::mutex>& lock)
+    : socket_(socket), lock_(lock), has_it_(socket.watch.try_lock()) {}
+
+WatchTurn::~WatchTurn() {
+    if (!has_it_) return;
+    if (!lock_.owns_lock()) lock_.lock();
+    // With the lock held no one can find the watch taken after it was rung for.
+    if (rings_)
+        for (auto* bell : socket_.pollers) bell->ring();
+    socket_.watch.unlock();
 }
+
+int WatchTurn::sleep(int descriptor, const Deadline& deadline) {
+    rings_ = true;  // also if this thread is cancelled
+    return wait_readable(descriptor, ms_until(deadline));
+}
+
+void WatchTurn::take_news() {
+    if (socket_.is_opening())
+        rings_ |= advance(socket_);
+    else if (socket_.is_open())
+        rings_ |= socket_.endpoint->disarm();
+}
+
+Visit::~Visit() {
+    if (!socket_) return;
+    std::lock_guard locked(socket_->lock);
+    auto& pollers = socket_->pollers;
+    pollers.erase(std::ranges::find(pollers, bell_));
+}
+
+Bell& own_bell() {
+    // What a thread had before a fork() is the parent's as well.
+    thread_local unsigned generation = 0;
+    thread_local std::optional<Bell> bell;
+    if (!bell || generation != current_generation()) bell.emplace(Bell::Kind::once);
+    generation = current_generation();
+    return *bell;
+}
+
+namespace {
+
+/// Another thread has the watch.
+int wait_for_ring(Socket& socket, std::unique_lock<std::mutex>& lock, const Deadline& deadline) {
+    /// The lock is taken again at the end, whatever ends the wait, and after the visit.
+    struct Relock {
+        std::unique_lock<std::mutex>& lock;
+        ~Relock() {
+            if (!lock.owns_lock()) lock.lock();
+        }
+    } relock{lock};
+    auto& bell = own_bell();
+    bell.answer();
+    Visit visit(socket.shared_from_this(), bell);
+    lock.unlock();
+    return wait_readable(bell.descriptor(), ms_until(deadline));
+}
+
+}  // namespace
 
 int wait_for_news(Socket& socket, std::unique_lock<std::mutex>& lock, const Deadline& deadline) {
     auto source = prepare_to_wait(socket);
     if (source.look_again) return 0;
-    auto seen = socket.changes;
-    lock.unlock();
-    int outcome = 1;
-    {
-        std::lock_guard watch(socket.watch);
-        lock.lock();
-        bool is_stale = socket.changes != seen;
+    int outcome = 0;
+    if (WatchTurn turn(socket, lock); turn) {
         lock.unlock();
-        if (!is_stale) outcome = wait_readable(source.descriptor, ms_until(deadline));
-        int failed = outcome < 0 ? errno : 0;
+        outcome = turn.sleep(source.descriptor, sooner(deadline, source.look_again_at));
+        int failed = errno;
         lock.lock();
-        if (outcome > 0 && !is_stale) take_news(socket);
-        if (failed) return failed;
+        if (outcome > 0) turn.take_news();
+        errno = failed;
+    } else {
+        outcome = wait_for_ring(socket, lock, sooner(deadline, source.look_again_at));
     }
-    return outcome == 0 ? ETIMEDOUT : 0;
+    if (outcome < 0) return errno;
+    return outcome == 0 && is_over(deadline) ? ETIMEDOUT : 0;
 }
 
 int await_open(Socket& socket, std::unique_lock<std::mutex>& lock, const Patience& patience) {

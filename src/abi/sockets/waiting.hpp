@@ -17,6 +17,8 @@ using Clock = std::chrono::steady_clock;
 using Deadline = std::optional<Clock::time_point>;
 
 Deadline deadline_in(int timeout_ms);
+Deadline sooner(const Deadline& one, const Deadline& other);
+bool is_over(const Deadline& deadline);
 /// For poll(2), rounded up; -1 where there is no hurry.
 int ms_until(const Deadline& deadline);
 
@@ -24,18 +26,58 @@ int ms_until(const Deadline& deadline);
 int wait_readable(int descriptor, int timeout_ms);
 
 /// With the lock. Takes in what news there are.
-void refresh(Socket& socket);
+void refresh(Socket& socket, std::unique_lock<std::mutex>& lock);
 
 /// With the lock, of an opening or open socket. Where its news can be waited for, after another
-/// refresh() if `look_again` says so.
+/// refresh() if `look_again` says so, and again at a time if there is one.
 struct NewsSource {
     int descriptor = -1;
     bool look_again = false;
+    Deadline look_again_at{};
 };
 NewsSource prepare_to_wait(Socket& socket);
 
-/// With the lock and the watch. To be called after the descriptor was readable.
-void take_news(Socket& socket);
+/// Has a socket's watch, if nobody else has, for as long as it lives. To be made with the lock, and
+/// when it goes the lock is held again. Those who wait because they did not get the watch are rung
+/// for: they look whether there are news for them, and who of them watches next.
+class WatchTurn {
+public:
+    WatchTurn(Socket& socket, std::unique_lock<std::mutex>& lock);
+    ~WatchTurn();
+    WatchTurn(const WatchTurn&) = delete;
+    WatchTurn& operator=(const WatchTurn&) = delete;
+
+    explicit operator bool() const { return has_it_; }
+    /// With the lock given up. As poll(2) of the descriptor, and moves the network meanwhile.
+    int sleep(int descriptor, const Deadline& deadline);
+    /// With the lock. To be called when the descriptor of the socket's news may be readable.
+    void take_news();
+
+private:
+    Socket& socket_;
+    std::unique_lock<std::mutex>& lock_;
+    bool has_it_;
+    bool rings_ = false;
+};
+
+/// In the list of those a socket rings for; made with the lock.
+class Visit {
+public:
+    Visit(SocketPointer socket, Bell& bell) : socket_(std::move(socket)), bell_(&bell) {
+        socket_->pollers.push_back(bell_);
+    }
+    Visit(Visit&& other) noexcept = default;
+    Visit& operator=(Visit&&) = delete;
+    /// Without the lock.
+    ~Visit();
+
+private:
+    SocketPointer socket_;
+    Bell* bell_;
+};
+
+/// Each thread has one.
+Bell& own_bell();
 
 /// With the lock, which is given up while it waits. 0 when there may be news; else an error number,
 /// ETIMEDOUT among them.
@@ -52,7 +94,7 @@ struct Patience {
 template <std::predicate Ready>
 int wait_until(Socket& socket, std::unique_lock<std::mutex>& lock, const Patience& patience,
                Ready ready) {
-    refresh(socket);
+    refresh(socket, lock);
     if (ready()) return 0;
     if (!patience.may_wait) return EAGAIN;
     // Most answers come soon, and sleeping takes longer than looking.
@@ -60,12 +102,12 @@ int wait_until(Socket& socket, std::unique_lock<std::mutex>& lock, const Patienc
     while (Clock::now() < sleep_at) {
         lock.unlock();
         lock.lock();
-        refresh(socket);
+        refresh(socket, lock);
         if (ready()) return 0;
     }
     for (;;) {
         int failed = wait_for_news(socket, lock, patience.deadline);
-        refresh(socket);
+        refresh(socket, lock);
         if (ready()) return 0;
         if (failed) return failed;
     }
