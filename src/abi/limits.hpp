@@ -3,7 +3,10 @@
 // and what is refused beyond. The bounds of a single queue or message are the engine's own.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
+
+#include "weft/instant.hpp"
 
 namespace weft::abi::limits {
 
@@ -16,6 +19,8 @@ inline constexpr std::size_t queue_pairs = 65'536;
 
 /// Asynchronous events of one context that nobody has fetched. Of more the latest are lost.
 inline constexpr std::size_t events_waiting = 4'096;
+/// How long a thread that waits for an event is left without one although the network has moved.
+inline constexpr Duration patience_with_events = std::chrono::milliseconds(10);
 /// How long deregistering waits for bytes the network still has.
 inline constexpr int deregistration_ms = 5'000;
 /// How long a queue pair's way back to RESET waits for the end of its connection.

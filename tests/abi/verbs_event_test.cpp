@@ -108,6 +108,22 @@ TEST_F(Events, WakeAThreadThatSleepsWhileAnotherCausesThem) {
     EXPECT_EQ(ibv_destroy_comp_channel(one.channel), 0);
 }
 
+TEST_F(Events, ComeWithoutACompletionToWhoWaitsForAPeersWrite) {
+    connect({});
+    ASSERT_EQ(ibv_req_notify_cq(b->completions, 0), 0);
+    std::thread waits([&] { fetch_and_acknowledge(*b); });
+    std::this_thread::sleep_for(20ms);
+    a->write(0, "credit");
+    auto one = a->piece(0, 6);
+    auto write = a->work(1, IBV_WR_RDMA_WRITE, one);
+    write.wr.rdma = {b->address(0), b->region->rkey};
+    ASSERT_EQ(a->post(write), 0);
+    waits.join();
+    EXPECT_EQ(b->text(0, 6), "credit");
+    ibv_wc none{};
+    EXPECT_EQ(ibv_poll_cq(b->completions, 1, &none), 0);
+}
+
 TEST_F(Events, KeepTheirQueueUntilTheyAreAcknowledged) {
     connect({});
     Unconnected one(*a);

@@ -6,9 +6,11 @@
 
 #include <utility>
 
+#include "abi/limits.hpp"
 #include "abi/verbs/acknowledgements.hpp"
 #include "abi/verbs/context.hpp"
 #include "abi/verbs/event_descriptor.hpp"
+#include "abi/verbs/inventory.hpp"
 
 namespace weft::abi {
 namespace {
@@ -39,15 +41,39 @@ CompletionQueue* look(CompletionChannel& channel, Engine::Waiting& waiting) {
     return queue;
 }
 
+/// Inside a Hold. A queue that was armed, whether it has something or not.
+CompletionQueue* take_unfounded(CompletionChannel& channel) {
+    for (auto& [engine_side, queue] : Inventory::get().completion_queues) {
+        if (queue->channel != &channel || !queue->is_armed) continue;
+        ++queue->events_delivered;
+        return queue;
+    }
+    return nullptr;
+}
+
 /// Outside a Hold. Null, and errno, if the wait was interrupted.
+///
+/// Some programs wait here for what no completion will tell them: perftest, when it has run out of
+/// the credits that its peer writes into its memory. Slower completions than ours would still be
+/// coming then, and wake it. So who has waited for a while although the network brought something
+/// is given an event without a completion, as any program must expect.
 CompletionQueue* await_event(CompletionChannel& channel, Engine& engine) {
     Engine::Waiting waiting(engine, Engine::Waiting::Hurry::yes);
-    for (;;) {
+    std::optional<Instant> end;
+    for (bool network_spoke = false;;) {
         {
             Hold hold;
             if (auto* queue = look(channel, waiting)) return queue;
+            auto now = engine.world().now();
+            if (end && *end <= now) {
+                if (auto* queue = take_unfounded(channel)) return queue;
+                end.reset();
+            }
+            if (network_spoke && !end) end = now + limits::patience_with_events;
         }
-        if (waiting.sleep(channel.fd, std::nullopt) < 0 && !goes_on_after_signal()) return nullptr;
+        auto ready = waiting.sleep(channel.fd, end);
+        if (ready < 0 && !goes_on_after_signal()) return nullptr;
+        network_spoke = ready == 0;
     }
 }
 

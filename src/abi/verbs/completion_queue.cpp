@@ -12,6 +12,7 @@ namespace weft::abi {
 namespace {
 
 void notify(CompletionQueue& queue) {
+    queue.is_armed = false;
     stop_waiting_elsewhere(queue);
     if (queue.channel) add_event(of(*queue.channel), queue);
 }
@@ -72,6 +73,7 @@ int request_notification(ibv_cq* face, int solicited_only) {
     if (queue.is_inherited()) return EIO;
     using enum verbs::CompletionQueue::Wanted;
     queue.engine_side->arm(solicited_only ? solicited : any);
+    queue.is_armed = true;
     if (queue.channel) expect_reader(of(*queue.channel), queue);
     return 0;
 }

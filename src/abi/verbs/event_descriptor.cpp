@@ -14,10 +14,17 @@
 namespace weft::abi {
 namespace {
 
+/// What a thread does to itself, and so not in its sleep. We have handlers of our own for some.
+bool is_own_fault(int signal) {
+    return signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL ||
+           signal == SIGTRAP;
+}
+
 /// read(2) goes on after a signal whose handler was set so, and poll(2) never does. Which signal it
 /// was is not known; but if all handlers are of one kind, so was that.
 bool signals_restart() {
     for (int number = 1; number < NSIG; ++number) {
+        if (is_own_fault(number)) continue;
         struct sigaction action {};
         if (::sigaction(number, nullptr, &action) < 0) continue;
         bool handled = action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN;

@@ -156,7 +156,8 @@ struct CompletionQueue : ibv_cq_ex, Born, Tenant {
     ~CompletionQueue();
 
     std::shared_ptr<verbs::CompletionQueue> engine_side;
-    unsigned users = 0;                  ///< queue pairs
+    unsigned users = 0;  ///< queue pairs
+    bool is_armed = false;
     bool is_awaited_elsewhere = false;   ///< armed, and the engine was told
     std::uint32_t events_waiting = 0;    ///< in the channel
     std::uint32_t events_delivered = 0;  ///< to be acknowledged before it can go
