@@ -34,8 +34,7 @@ inline constexpr std::uint32_t windows = 2;
 /// As one octet can say it: see wire form of the introduction.
 inline constexpr std::uint32_t mappings_max = 127u << 8;
 
-/// How long a close waits for the peer's end of the connection, so that the last words arrive even
-/// if the process ends right after.
+/// How long a close waits to hear that the connection has ended: all of ours is then with TCP.
 inline constexpr int farewell_ms = 2000;
 
 }  // namespace weft::abi::sockets::limits
