@@ -25,7 +25,8 @@ class Iser(DropinCase):
         self.environment = {"TGT_IPC_SOCKET": str(self.folder / "control")}
         self.target = self.start(
             "tgtd", "-f", "--iser", f"port={self.port},pool_sz_mb=128", "--iscsi",
-            f"portal={HOST}:{free_port()}", port=self.port, environment=self.environment, seconds=120)
+            f"portal={HOST}:{free_port()}", port=self.port, environment=self.environment,
+            seconds=120)
         self.unit = f"iser://{HOST}:{self.port}/{TARGET}/1"
         self.administer("target", "new", "--tid", 1, "--targetname", TARGET)
         self.administer("logicalunit", "new", "--tid", 1, "--lun", 1, "--backing-store", self.disk)

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Debian's perftest on our libraries: every program, all sizes, and the ways it can be told to run.
 
-Only that they work: what they measure is for bench/dropin.py. With WEFT_LONG set in the environment,
-all sizes of the latencies too.
+Only that they work: what they measure is for bench/dropin.py. With WEFT_LONG set in the
+environment, all sizes of the latencies too.
 """
 import os
 import re
@@ -48,19 +48,12 @@ class Bandwidth(Perftest):
         for operation in OPERATIONS:
             for words in (["-q", 4], ["-e"], ["-b"], ["-b", "-q", 4], ["-e", "-q", 4],
                           ["-b", "-e"], ["-l", 8], ["-Q", 1], ["-t", 1]):
-                if operation == "write" and "-e" in words:
-                    continue  # which perftest does not offer
-                if operation == "send" and "-e" in words:
-                    continue  # see test_events_of_sends
+                # Of Writes perftest offers no events. A sender of Sends over iWARP gets credits by
+                # Writes, of which it hears nothing in its sleep: it may sleep for ever.
+                if operation != "read" and "-e" in words:
+                    continue
                 with self.subTest(operation, words=words):
                     self.measure(f"ib_{operation}_bw", *words, "-n", 400)
-
-    def test_events_of_sends(self):
-        """Over a shared receive queue. With others the receiver grants credits by Writes, of which
-        a sender that sleeps hears nothing: it may sleep for ever, on any RNIC."""
-        for words in ([], ["-q", 4], ["-b"]):
-            with self.subTest(words):
-                self.measure("ib_send_bw", "--use-srq", "-e", *words, "-n", 400)
 
     def test_a_shared_receive_queue(self):
         for words in ([], ["-q", 4], ["-b"]):
