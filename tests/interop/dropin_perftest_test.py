@@ -2,22 +2,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Debian's perftest on our libraries: every program, all sizes, and the ways it can be told to run.
 
-Only that they work: what they measure is for bench/dropin.py.
+Only that they work: what they measure is for bench/dropin.py. With WEFT_LONG set in the
+environment, all sizes of the latencies too.
 """
+import os
 import re
 import unittest
 
 from dropin import HOST, DropinCase, free_port
 
+LONG = "WEFT_LONG" in os.environ
 ALL_SIZES = [2**power for power in range(1, 24)]
 OPERATIONS = ("send", "write", "read")
 
 
 class Perftest(DropinCase):
-    def measure(self, program, *words, sizes=(65536,), way=()):
+    def measure(self, program, *words, sizes=(65536,), **more):
         port = free_port()
         command = [program, "-R", "-F", "-p", port, *words]
-        both = self.run_pair(command, [*command, HOST], port, way=way)
+        both = self.run_pair(command, [*command, HOST], port, **more)
         self.expect_rows(both[1], sizes)
         for said in both:
             self.must_not_say(r"Couldn't|Failed|failed|Completion with error|syndrom", said)
@@ -45,13 +48,15 @@ class Bandwidth(Perftest):
         for operation in OPERATIONS:
             for words in (["-q", 4], ["-e"], ["-b"], ["-b", "-q", 4], ["-e", "-q", 4],
                           ["-b", "-e"], ["-l", 8], ["-Q", 1], ["-t", 1]):
-                if operation == "write" and "-e" in words:
-                    continue  # which perftest does not offer
+                # Of Writes perftest offers no events. A sender of Sends over iWARP gets credits by
+                # Writes, of which it hears nothing in its sleep: it may sleep for ever.
+                if operation != "read" and "-e" in words:
+                    continue
                 with self.subTest(operation, words=words):
                     self.measure(f"ib_{operation}_bw", *words, "-n", 400)
 
     def test_a_shared_receive_queue(self):
-        for words in ([], ["-q", 4], ["-b"], ["-e"]):
+        for words in ([], ["-q", 4], ["-b"]):
             with self.subTest(words):
                 self.measure("ib_send_bw", "--use-srq", *words, "-n", 500)
 
@@ -68,10 +73,17 @@ class Bandwidth(Perftest):
 
 
 class Latency(Perftest):
+    def test_sizes(self):
+        for operation in OPERATIONS:
+            for size in (2, 64, 4096, 65536, 1 << 20):
+                with self.subTest(operation, size=size):
+                    self.measure(f"ib_{operation}_lat", "-s", size, "-n", 20, sizes=[size])
+
+    @unittest.skipUnless(LONG, "takes a minute: perftest measures the clock anew for every size")
     def test_all_sizes(self):
         for operation in OPERATIONS:
             with self.subTest(operation):
-                self.measure(f"ib_{operation}_lat", "-a", "-n", 10, sizes=ALL_SIZES)
+                self.measure(f"ib_{operation}_lat", "-a", "-n", 10, sizes=ALL_SIZES, seconds=120)
 
     def test_events_and_shared_receive_queues(self):
         for operation, words in (("send", ["-e"]), ("read", ["-e"]), ("send", ["--use-srq"]),
