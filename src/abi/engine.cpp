@@ -116,6 +116,17 @@ Hold::~Hold() {
     ::pthread_setcancelstate(cancel_state_, nullptr);
 }
 
+SignalsLeftToOthers::SignalsLeftToOthers() {
+    sigset_t theirs;
+    ::sigfillset(&theirs);
+    for (int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) ::sigdelset(&theirs, own);
+    ::pthread_sigmask(SIG_SETMASK, &theirs, &before_);
+}
+
+SignalsLeftToOthers::~SignalsLeftToOthers() {
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
 Engine& Engine::get() {
     WEFT_CHECK(the_engine);
     return *the_engine;
@@ -176,12 +187,7 @@ bool Engine::begin() {
                          });
     });
 
-    // The application's signals are for its own threads; but what an access of the helper's own
-    // raises must be caught there, and ends the process if it is blocked.
-    sigset_t theirs, before;
-    ::sigfillset(&theirs);
-    for (int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) ::sigdelset(&theirs, own);
-    ::pthread_sigmask(SIG_SETMASK, &theirs, &before);
+    SignalsLeftToOthers left;
     pthread_t helper;
     auto made = ::pthread_create(
         &helper, nullptr,
@@ -190,7 +196,6 @@ bool Engine::begin() {
             return nullptr;
         },
         this);
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     if (made != 0) {
         errno = made;
         return false;

@@ -9,6 +9,8 @@
 // and only looks now and then whether they still do.
 #pragma once
 
+#include <signal.h>
+
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -33,6 +35,17 @@ private:
 
 /// How connections are to be made, as `weft run` and the environment say.
 verbs::ConnectOptions connect_options();
+
+/// While one lives, threads that are begun leave the application's signals to its own threads. What
+/// an access of their own raises stays theirs: blocked, it would end the process uncaught.
+class SignalsLeftToOthers {
+public:
+    SignalsLeftToOthers();
+    ~SignalsLeftToOthers();
+
+private:
+    sigset_t before_;
+};
 
 class Engine {
 public:

@@ -5,6 +5,17 @@
 #include <array>
 
 namespace weft::node {
+namespace {
+
+/// A slot of no bytes would lie where the next one does.
+std::uint32_t slot_size(const wire::ExerciseRequest& wanted) {
+    return std::max<std::uint32_t>(wanted.message_size, 1);
+}
+std::uint64_t memory_for(const wire::ExerciseRequest& wanted) {
+    return std::uint64_t{slot_size(wanted)} * (wanted.depth + 1);
+}
+
+}  // namespace
 
 Result<std::unique_ptr<ExerciseServer>> ExerciseServer::accept(verbs::Device& device,
                                                                verbs::ConnectionRequest& request,
@@ -13,8 +24,7 @@ Result<std::unique_ptr<ExerciseServer>> ExerciseServer::accept(verbs::Device& de
                                                                Ended ended) {
     auto wanted = decode<wire::ExerciseRequest>(request.private_data());
     bool fits = wanted && wanted->message_size <= exercise_message_max && wanted->depth > 0 &&
-                wanted->depth <= exercise_depth_max &&
-                std::uint64_t{wanted->message_size} * (wanted->depth + 1) <= memory_left;
+                wanted->depth <= exercise_depth_max && memory_for(*wanted) <= memory_left;
     if (!fits) {
         std::array<std::byte, wire_size<wire::ExerciseAnswer>()> answer;
         encode(wire::ExerciseAnswer{.size = exercise_message_max}, answer);
@@ -30,8 +40,7 @@ Result<std::unique_ptr<ExerciseServer>> ExerciseServer::accept(verbs::Device& de
 Result<void> ExerciseServer::begin(verbs::ConnectionRequest& request,
                                    const wire::ExerciseRequest& wanted,
                                    verbs::ConnectOptions options) {
-    // A slot of no bytes would lie where the next one does.
-    message_size_ = std::max<std::uint32_t>(wanted.message_size, 1);
+    message_size_ = slot_size(wanted);
     if (auto made = prepare({.sends = wanted.depth, .receives = wanted.depth}); !made) return made;
     WEFT_TRY(shared_, make_memory(message_size_, Rights::local_write | Rights::remote_read |
                                                      Rights::remote_write));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/rdma_end.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace weft::node {
@@ -33,7 +34,10 @@ Result<void> RdmaEnd::accept(verbs::ConnectionRequest& request,
 
 Result<std::unique_ptr<RdmaEnd::Memory>> RdmaEnd::make_memory(std::size_t size, Rights rights) {
     auto made = std::make_unique<Memory>();
-    made->bytes.resize(size);
+    // Not a vector: that would throw where there is too little, and touch every page at once.
+    made->owned.reset(static_cast<std::byte*>(std::calloc(std::max<std::size_t>(size, 1), 1)));
+    if (!made->owned) return Error{.code = Code::exhausted};
+    made->bytes = {made->owned.get(), size};
     WEFT_TRY(made->region, domain_->register_memory(made->bytes, rights, Addressing::by_address));
     return made;
 }

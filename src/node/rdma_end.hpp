@@ -6,9 +6,9 @@
 // spins.
 #pragma once
 
+#include <cstdlib>
 #include <memory>
 #include <optional>
-#include <vector>
 
 #include "weft/rdma.hpp"
 
@@ -41,9 +41,14 @@ protected:
 
     /// Zeroed memory of our own, registered, for as long as this lives.
     struct Memory {
-        std::vector<std::byte> bytes;
+        struct Free {
+            void operator()(std::byte* bytes) const { std::free(bytes); }
+        };
+        std::unique_ptr<std::byte[], Free> owned;
+        Buffer bytes;
         std::unique_ptr<verbs::MemoryRegion> region;
     };
+    /// Code::exhausted if there is not so much: a peer may have asked for it.
     Result<std::unique_ptr<Memory>> make_memory(std::size_t size, Rights rights);
 
     verbs::QueuePair& queue_pair() { return *queue_pair_; }

@@ -167,7 +167,7 @@ void RpingClient::advertised(const wire::RpingAdvertisement&) {
         was_read_ = true;
         return advertise(buffer_->region.get());
     }
-    if (buffer_->bytes != pattern_->bytes)
+    if (!std::ranges::equal(buffer_->bytes, pattern_->bytes))
         return fail("ping " + std::to_string(outcome_.pings + 1) + " came back changed");
     ++outcome_.pings;
     if (options_.count != 0 && outcome_.pings == options_.count) return disconnect();

@@ -29,7 +29,7 @@ class Exercise : public RdmaOnSim {
 protected:
     Exercise() {
         auto made = there->listen(elm, [this](std::unique_ptr<verbs::ConnectionRequest> request) {
-            auto accepted = node::ExerciseServer::accept(*there, *request, {}, 64u << 20,
+            auto accepted = node::ExerciseServer::accept(*there, *request, {}, memory_left,
                                                          [this](auto&) { ++servers_ended; });
             if (accepted)
                 servers.push_back(std::move(*accepted));
@@ -54,6 +54,7 @@ protected:
     std::unique_ptr<Listener> listener;
     std::vector<std::unique_ptr<node::ExerciseServer>> servers;
     std::vector<Code> refusals;
+    std::uint64_t memory_left = 64u << 20;
     int servers_ended = 0;
 };
 
@@ -94,6 +95,10 @@ TEST_F(Exercise, RefusesMoreThanTheServerWouldHold) {
         EXPECT_EQ(results.fault.value_or(""), "the server rejected the connection");
         EXPECT_EQ(refusals, std::vector{Code::out_of_range});
     }
+    refusals.clear();
+    memory_left = 0;
+    (void)run({.size = 0, .depth = 16});
+    EXPECT_EQ(refusals, std::vector{Code::out_of_range}) << "even nothing takes a byte each";
 }
 
 TEST_F(Exercise, IsToldThatNobodyIsThere) {

@@ -3,13 +3,13 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <vector>
 
+#include "abi/engine.hpp"
 #include "abi/sockets/opening.hpp"
 #include "abi/sockets/table.hpp"
 
@@ -61,10 +61,7 @@ void Office::work() {
 }
 
 bool start(Office& office) {
-    // The application's signals are for its own threads.
-    sigset_t all, before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    SignalsLeftToOthers left;
     pthread_t thread;
     int failed = ::pthread_create(
         &thread, nullptr,
@@ -73,7 +70,6 @@ bool start(Office& office) {
             return nullptr;
         },
         &office);
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     if (failed) return errno = failed, false;
     ::pthread_setname_np(thread, "weft-attendant");
     ::pthread_detach(thread);
