@@ -64,6 +64,9 @@ public:
     /// by which one is due even if it is not. A time in the past: now. None: there is no hurry.
     virtual int descriptor() const = 0;
     virtual std::optional<Instant> due() const = 0;
+    /// Streams that have ended here while their last bytes may not have arrived: a process that
+    /// ends before they are gone may lose those.
+    virtual std::size_t lingering() const = 0;
     /// After fork(), in the child: closes what was inherited and touches nothing the parent uses.
     /// Nothing of this world may be used or destroyed afterwards.
     virtual void abandon() = 0;

@@ -54,6 +54,24 @@ int ms_until(std::optional<Instant> when) {
     return static_cast<int>(std::min((left + 999'999) / 1'000'000, longest));
 }
 
+/// At the end of the process. A socket closed by the kernel answers what its peer sends then with a
+/// reset, and with that the last of what we have sent may be thrown away.
+void let_last_words_arrive() {
+    constexpr std::int64_t patience_ns = 1'500'000'000;
+    auto give_up = now_ns() + patience_ns;
+    for (;;) {
+        pollfd source{-1, POLLIN, 0};
+        {
+            Hold hold;
+            if (!the_engine || the_engine->world().lingering() == 0) return;
+            the_engine->world().turn(Wait::not_at_all);
+            source.fd = the_engine->world().descriptor();
+        }
+        if (now_ns() >= give_up) return;
+        ::poll(&source, 1, 10);
+    }
+}
+
 void forget_parents_engine() {
     if (the_engine) the_engine->abandon();
     the_engine = nullptr;  // never freed: its threads and locks exist in the parent alone
@@ -149,6 +167,7 @@ bool Engine::begin() {
 
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     ::pthread_once(&once, [] {
+        std::atexit(let_last_words_arrive);
         ::pthread_atfork([] { ::pthread_mutex_lock(&the_lock); },
                          [] { ::pthread_mutex_unlock(&the_lock); },
                          [] {
@@ -157,10 +176,12 @@ bool Engine::begin() {
                          });
     });
 
-    // The application's signals are for its own threads.
-    sigset_t all, before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    // The application's signals are for its own threads; but what an access of the helper's own
+    // raises must be caught there, and ends the process if it is blocked.
+    sigset_t theirs, before;
+    ::sigfillset(&theirs);
+    for (int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) ::sigdelset(&theirs, own);
+    ::pthread_sigmask(SIG_SETMASK, &theirs, &before);
     pthread_t helper;
     auto made = ::pthread_create(
         &helper, nullptr,

@@ -25,6 +25,8 @@ inline constexpr Duration patience_with_events = std::chrono::milliseconds(10);
 inline constexpr int deregistration_ms = 5'000;
 /// How long a queue pair's way back to RESET waits for the end of its connection.
 inline constexpr int reset_ms = 2'000;
+/// Destroyed, and still there for programs that poll them once more.
+inline constexpr std::size_t buried_completion_queues = 16;
 /// Every queue pair can send so many bytes without a look at tags, whether asked for or not.
 inline constexpr std::size_t inline_bytes_least = 64;
 

@@ -48,7 +48,7 @@ void install_memory_guard() {
     struct sigaction action {};
     action.sa_sigaction = caught;
     // Not deferred: the handler is left by a jump, and the signal must not stay blocked.
-    action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
+    action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK | SA_RESTART;
     sigemptyset(&action.sa_mask);
     ::sigaction(SIGSEGV, &action, &segv_before);
     ::sigaction(SIGBUS, &action, &bus_before);

@@ -163,10 +163,14 @@ void FpduSender::drop_copy(Fpdu& fpdu) {
     buffers_.give_back(std::exchange(fpdu.copy, {}));
 }
 
-/// From here on the copy is the payload.
+/// From here on the copy is the payload. If the memory is gone, it is lent as it is: the stream
+/// will find so when it sends it, and end.
 void FpduSender::copy_payload(Fpdu& fpdu) {
     std::size_t size = 0;
-    for (ConstBuffer piece : fpdu.payload) size = append(piece, fpdu.copy, size);
+    if (!touch_foreign_memory([&] {
+            for (ConstBuffer piece : fpdu.payload) size = append(piece, fpdu.copy, size);
+        }))
+        return;
     fpdu.payload.clear();
     fpdu.payload.push_back(fpdu.copy.first(size));
 }

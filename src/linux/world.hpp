@@ -31,6 +31,7 @@ public:
     void push() override { loop_->push(); }
     int descriptor() const override { return loop_->descriptor(); }
     std::optional<Instant> due() const override { return loop_->due(); }
+    std::size_t lingering() const override { return sockets_.lingering.size(); }
     void abandon() override { loop_->abandon(); }
     Result<void> on_signal(int number, std::function<void()> task) override;
     FileEngine file_engine() const override { return file_engine_; }

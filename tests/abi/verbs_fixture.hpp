@@ -20,6 +20,12 @@
 
 namespace weft::test {
 
+#ifdef __SANITIZE_THREAD__
+inline constexpr bool watched_by_thread_sanitizer = true;
+#else
+inline constexpr bool watched_by_thread_sanitizer = false;
+#endif
+
 inline ibv_device* loopback(ibv_device** list) {
     for (; *list; ++list)
         if (std::strcmp(ibv_get_device_name(*list), "weft_lo") == 0) return *list;

@@ -50,8 +50,8 @@ private:
 
 TEST(Threads, WorkBesideEachOther) {
     std::vector<std::thread> threads;
-    for (unsigned thread = 0; thread < 8; ++thread)
-        threads.emplace_back([thread] { Conversation().hold(thread); });
+    std::array<Conversation, 8> all;  // made here: googletest's fixtures are not for threads
+    for (unsigned i = 0; i < all.size(); ++i) threads.emplace_back([&, i] { all[i].hold(i); });
     for (auto& thread : threads) thread.join();
 }
 
@@ -61,6 +61,7 @@ protected:
     static constexpr std::size_t size = 1 << 20;
 
     void SetUp() override {
+        if (watched_by_thread_sanitizer) GTEST_SKIP() << "it cannot be left by a jump";
         connect({});
         pages = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         ASSERT_NE(pages, MAP_FAILED);
@@ -68,7 +69,7 @@ protected:
         ASSERT_NE(gone, nullptr);
         ASSERT_EQ(::munmap(pages, size), 0);
     }
-    void TearDown() override { EXPECT_EQ(ibv_dereg_mr(gone), 0); }
+    void TearDown() override { EXPECT_TRUE(!gone || ibv_dereg_mr(gone) == 0); }
 
     /// It fails, and a and b are still there to say so.
     void expect_failure(ibv_wr_opcode opcode, std::uint32_t bytes) {

@@ -1,6 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""rdma-core's programs over sockets: here on our libraries, in the guest on its own over siw."""
+"""rdma-core's programs over sockets: here on Weft's libraries, in the guest on its own over siw.
+
+Whoever closes last in these programs is the server, right after its last bytes. Where that is siw,
+it aborts the stream if some of them wait to be sent, and they are lost; on a busy machine that is
+not rare. So a client of ours has a few attempts, and a server must have done well in each.
+"""
 import unittest
 
 import guest
@@ -29,11 +34,19 @@ class Rsockets(GuestCase):
             server.wait()
 
     def run_with_our_client(self, program, words, address=guest.GUEST):
-        with self.guest.start(" ".join(command(program, "-b", address, *words))) as server:
-            self.guest.wait_until_listening(PORT)
-            with on_weft(program, "-s", address, *words) as client:
-                client.wait(60)
-            self.assertEqual(server.wait(), 0, server.output)
+        for attempts_left in (2, 1, 0):
+            with self.guest.start(" ".join(command(program, "-b", address, *words))) as server:
+                self.guest.wait_until_listening(PORT)
+                with on_weft(program, "-s", address, *words) as client:
+                    try:
+                        client.wait(20)
+                        attempts_left = 0
+                    except AssertionError:
+                        if attempts_left == 0:
+                            raise
+                self.assertEqual(server.wait(), 0, server.output)
+                if attempts_left == 0:
+                    return
 
     def test_streams_of_every_size_arrive_as_sent(self):
         for size, count, rounds in ((1, 100, 5), (64, 500, 2), (4096, 100, 2), (65536, 20, 2),

@@ -22,12 +22,14 @@ LINES_SHOWN = 30  # of a program's first words, and of its last
 SECONDS = 30  # for a program that is meant to take one or two
 
 
-def free_port():
+def free_port(among=(0,)):
     """A port nobody had a moment ago. For both families, as some programs listen on all."""
-    with socket.socket(socket.AF_INET6) as probe:
-        probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        probe.bind(("::", 0))
-        return probe.getsockname()[1]
+    for port in among:
+        with socket.socket(socket.AF_INET6) as probe, contextlib.suppress(OSError):
+            probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            probe.bind(("::", port))
+            return probe.getsockname()[1]
+    raise AssertionError("no port is free")
 
 
 def is_listening(port):

@@ -25,6 +25,7 @@ public:
     }
 
     bool is_closed = false;
+    bool listens = true;
     std::size_t heard = 0;
     std::unique_ptr<Stream> stream;  ///< for the test's convenience
 
@@ -33,7 +34,7 @@ public:
         stream->wake();
     }
 
-    Buffer want() override { return room_; }
+    Buffer want() override { return listens ? Buffer(room_) : Buffer(); }
     void filled(std::size_t count) override { heard += count; }
     std::size_t pending(std::span<ConstBuffer> pieces) override {
         if (said_ == words_.size()) return 0;

@@ -34,6 +34,10 @@ Descriptor reserve(const SocketAddress& name, bool one_family) {
     return socket;
 }
 
+bool same_port(const Descriptor& socket, const SocketAddress& remote) {
+    return linux::own_address(socket.number()).port() == remote.port();
+}
+
 /// The address that packets to `remote` leave from. None, and errno, where none can.
 std::optional<SocketAddress> source_towards(const SocketAddress& remote, SocketAddress local) {
     Descriptor probe(::socket(remote.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
@@ -68,7 +72,12 @@ int choose_source(Identifier& one, const SocketAddress& remote) {
     if (!source) return -1;
     source->set_port(is_bound ? local_end(one).port() : 0);
     if (!is_bound) {
-        one.reserved_port = reserve(*source, one.one_family);
+        auto reserved = reserve(*source, one.one_family);
+        // TCP can connect an end to itself, and would, where nobody listens.
+        if (reserved.is_open() && same_port(reserved, remote))
+            one.reserved_port = reserve(*source, one.one_family);
+        else
+            one.reserved_port = std::move(reserved);
         if (!one.reserved_port.is_open()) return -1;
         source = linux::own_address(one.reserved_port.number());
     }

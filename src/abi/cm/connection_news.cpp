@@ -14,12 +14,12 @@ struct Failure {
 
 /// As the kernel's connection manager for iWARP reports it.
 Failure failure_for(const Error& why) {
+    // However it was noticed that the peer has gone.
+    if (why.code == Code::disconnected) return {RDMA_CM_EVENT_REJECTED, -ECONNRESET};
     auto number = errno_of(why);
     switch (number) {
-        case ENOTCONN:
-        case ECONNRESET:
         case ECONNREFUSED:
-            return {RDMA_CM_EVENT_REJECTED, number == ECONNREFUSED ? -ECONNREFUSED : -ECONNRESET};
+            return {RDMA_CM_EVENT_REJECTED, -number};
         case ETIMEDOUT:
         case EHOSTUNREACH:
         case ENETUNREACH:
@@ -56,7 +56,11 @@ void ConnectionNews::established() {
     about_.reserved_port.close();  // the connection has it now
     about_.inbound_reads = about_.connection->facts().inbound_reads;
     about_.outbound_reads = about_.connection->facts().outbound_reads;
-    if (auto* queue_pair = queue_pair_of(about_)) set_state(*queue_pair, IBV_QPS_RTS);
+    if (auto* queue_pair = queue_pair_of(about_)) {
+        set_state(*queue_pair, IBV_QPS_RTS);
+        queue_pair->reads_in = static_cast<std::uint8_t>(about_.inbound_reads);
+        queue_pair->reads_out = static_cast<std::uint8_t>(about_.outbound_reads);
+    }
     auto event = event_with_facts(about_, RDMA_CM_EVENT_ESTABLISHED, 0);
     if (!initiated) event->tell({});  // the application had it with the request
     report(std::move(event));

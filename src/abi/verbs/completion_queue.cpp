@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Completion queues.
+#include <deque>
+#include <new>
+
+#include "abi/limits.hpp"
 #include "abi/verbs/acknowledgements.hpp"
 #include "abi/verbs/async_events.hpp"
 #include "abi/verbs/completion_channel.hpp"
@@ -27,6 +31,25 @@ int check(const ibv_context& context, const ibv_cq_init_attr_ex& wish) {
     if (wish.wc_flags & ~known_fields) return EOPNOTSUPP;
     if (wish.cqe == 0 || wish.cqe > verbs::limits::completions) return EINVAL;
     return wish.comp_vector >= static_cast<std::uint32_t>(context.num_comp_vectors) ? EINVAL : 0;
+}
+
+/// There are programs that go on polling a queue which a callback of theirs has just destroyed:
+/// libiscsi, when an initiator leaves. For a while something is there, and it has nothing.
+void bury(CompletionQueue& queue) {
+    static auto* of_the_dead = [] {
+        auto* context = new ibv_context{};
+        context->ops.poll_cq = [](ibv_cq*, int, ibv_wc*) { return 0; };
+        context->ops.req_notify_cq = [](ibv_cq*, int) { return 0; };
+        return context;
+    }();
+    static auto* graves = new std::deque<void*>;
+    queue.~CompletionQueue();
+    auto* grave = new (&queue) ibv_cq{};
+    grave->context = of_the_dead;
+    graves->push_back(grave);
+    if (graves->size() <= limits::buried_completion_queues) return;
+    ::operator delete(graves->front());
+    graves->pop_front();
 }
 
 }  // namespace
@@ -128,7 +151,7 @@ int ibv_destroy_cq(ibv_cq* face) {
     await_acknowledgements(*face, face->comp_events_completed, delivered);
     await_acknowledgements(*face, face->async_events_completed, async_delivered);
     Hold hold;
-    delete &queue;
+    bury(queue);
     return 0;
 }
 
