@@ -103,11 +103,10 @@ int resolve(Identifier& one, const sockaddr* local, SocketAddress remote) {
     }
     if (choose_source(one, remote) < 0) return -1;
     set_remote_end(one, remote);
-    bool attached = one.verbs || attach_device(one);
+    int why_not = one.verbs || attach_device(one) ? 0 : errno;
     Hold hold;
-    if (attached) one.stage = Stage::address_resolved;
-    report(one, attached ? RDMA_CM_EVENT_ADDR_RESOLVED : RDMA_CM_EVENT_ADDR_ERROR,
-           attached ? 0 : -ENODEV);
+    if (why_not == 0) one.stage = Stage::address_resolved;
+    report(one, why_not == 0 ? RDMA_CM_EVENT_ADDR_RESOLVED : RDMA_CM_EVENT_ADDR_ERROR, -why_not);
     return 0;
 }
 

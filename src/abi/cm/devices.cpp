@@ -2,7 +2,9 @@
 #include "abi/cm/devices.hpp"
 
 #include <map>
+#include <string>
 
+#include "abi/cm/limits.hpp"
 #include "abi/cm/socket_names.hpp"
 
 namespace weft::abi {
@@ -36,6 +38,29 @@ ibv_pd* default_domain_of(ibv_context* device) {
     return kept;
 }
 
+/// Inside a Hold. To ask the system for all interfaces takes as long as a connection, and everybody
+/// waits meanwhile: who makes many finds here what was so a moment ago.
+ibv_context* device_with(const std::string& address) {
+    struct Known {
+        ibv_context* device;
+        Instant until;
+    };
+    struct AllKnown : Born {
+        std::map<std::string, Known> by_address;
+    };
+    static auto* all = new AllKnown;
+    if (all->is_inherited()) all = new AllKnown;
+    auto now = Engine::get().world().now();
+    if (auto known = all->by_address.find(address); known != all->by_address.end()) {
+        if (now < known->second.until) return known->second.device;
+        all->by_address.clear();
+    }
+    auto* found = shared_context(address);
+    if (!found) return nullptr;
+    all->by_address[address] = {&found->face(), now + limits::device_memory};
+    return &found->face();
+}
+
 }  // namespace
 
 bool attach_device(Identifier& one) {
@@ -44,7 +69,7 @@ bool attach_device(Identifier& one) {
     ibv_context* device = nullptr;
     {
         Hold hold;
-        if (auto* context = shared_context(address)) device = &context->face();
+        device = device_with(address);
     }
     if (!device) return false;
     auto* domain = default_domain_of(device);

@@ -28,6 +28,9 @@ inline constexpr Duration end_notice = std::chrono::milliseconds(2);
 /// which TCP does for us; but there are programs that free a connection only when this is over.
 inline constexpr Duration farewell = std::chrono::milliseconds(20);
 
+/// How long it is believed that an address belongs to the interface that had it.
+inline constexpr Duration device_memory = std::chrono::seconds(1);
+
 /// Kept a while for threads that have not noticed.
 inline constexpr std::size_t destroyed_channels = 64;
 

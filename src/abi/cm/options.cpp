@@ -18,6 +18,8 @@ std::optional<Value> read(const void* from, std::size_t size) {
 int set_option(Identifier& one, int name, const void* value, std::size_t size) {
     switch (name) {
         case RDMA_OPTION_ID_TOS:
+            // A wish about routers on the way, who may ignore it too: packets are marked as the
+            // system marks them.
             return read<std::uint8_t>(value, size) ? 0 : EINVAL;
         case RDMA_OPTION_ID_REUSEADDR:
             // It always is: TCP's ports rest after a connection, and RDMA's never did.
