@@ -162,6 +162,35 @@ TEST_F(Events, DoNotKeepAThreadThatIsCancelled) {
     fetch_and_acknowledge(*b);
 }
 
+TEST_F(Events, MayBeWaitedForWhileAllTheyComeFromGoes) {
+    connect({});
+    auto** list = ibv_get_device_list(nullptr);
+    auto* context = ibv_open_device(loopback(list));
+    ibv_free_device_list(list);
+    auto* channel = ibv_create_comp_channel(context);
+    std::thread of_completions([&] {
+        ibv_cq* queue = nullptr;
+        void* owner = nullptr;
+        ibv_get_cq_event(channel, &queue, &owner);
+    });
+    std::thread of_the_device([&] {
+        ibv_async_event event{};
+        ibv_get_async_event(context, &event);
+    });
+    std::this_thread::sleep_for(20ms);
+    EXPECT_EQ(ibv_destroy_comp_channel(channel), 0);
+    EXPECT_EQ(ibv_close_device(context), 0);
+    // The network moves, and whoever drives it looks at what it waits for.
+    ASSERT_EQ(b->receive(1, 1024, 100), 0);
+    ASSERT_EQ(a->send(1, 0, 8), 0);
+    std::this_thread::sleep_for(30ms);
+    ::pthread_cancel(of_completions.native_handle());
+    ::pthread_cancel(of_the_device.native_handle());
+    of_completions.join();
+    of_the_device.join();
+    EXPECT_EQ(b->completion().wr_id, 1u);
+}
+
 TEST_F(Events, AreInterruptedBySignalsAsAReadWouldBe) {
     if (watched_by_thread_sanitizer) GTEST_SKIP() << "it puts handlers of its own in between";
     connect({});

@@ -90,6 +90,15 @@ void count_delivery(const ibv_async_event& event) {
     }
 }
 
+bool take_event(Context& context, ibv_async_event& event) {
+    if (context.events.empty()) return false;
+    event = context.events.front();
+    context.events.pop_front();
+    abi::take_event(context.face().async_fd);
+    count_delivery(event);
+    return true;
+}
+
 }  // namespace
 
 void hear_async_event(const verbs::AsyncEvent& event) {
@@ -126,26 +135,24 @@ extern "C" {
 
 int ibv_get_async_event(ibv_context* face, ibv_async_event* event) {
     auto& context = of(*face);
-    for (;;) {
-        {
-            Hold hold;
-            if (context.born.is_inherited()) {
-                errno = EIO;
-                return -1;
-            }
-            if (!context.events.empty()) {
-                *event = context.events.front();
-                context.events.pop_front();
-                take_event(face->async_fd);
-                count_delivery(*event);
-                return 0;
-            }
+    {
+        Hold hold;
+        if (context.born.is_inherited()) {
+            errno = EIO;
+            return -1;
         }
+        if (take_event(context, *event)) return 0;
         if (is_nonblocking(face->async_fd)) {
             errno = EAGAIN;
             return -1;
         }
+    }
+    // Programs close the context under a thread that waits here for good.
+    Stay stay(context);
+    for (;;) {
         if (!wait_for_event(face->async_fd)) return -1;
+        Hold hold;
+        if (take_event(context, *event)) return 0;
     }
 }
 

@@ -41,6 +41,29 @@ CompletionQueue* look(CompletionChannel& channel, Engine::Waiting& waiting) {
     return queue;
 }
 
+void free_channel(CompletionChannel& channel) {
+    ::close(channel.fd);
+    delete &channel;
+}
+
+/// A thread that waits at a channel; programs destroy it under one that they cancel later.
+class Reader {
+public:
+    explicit Reader(CompletionChannel& channel) : channel_(channel) {
+        Hold hold;
+        ++channel_.readers;
+    }
+    ~Reader() {
+        Hold hold;
+        if (--channel_.readers == 0 && channel_.is_destroyed) free_channel(channel_);
+    }
+    Reader(const Reader&) = delete;
+    Reader& operator=(const Reader&) = delete;
+
+private:
+    CompletionChannel& channel_;
+};
+
 /// Inside a Hold. A queue that was armed, whether it has something or not.
 CompletionQueue* take_unfounded(CompletionChannel& channel) {
     for (auto& [engine_side, queue] : Inventory::get().completion_queues) {
@@ -58,6 +81,7 @@ CompletionQueue* take_unfounded(CompletionChannel& channel) {
 /// coming then, and wake it. So who has waited for a while although the network brought something
 /// is given an event without a completion, as any program must expect.
 CompletionQueue* await_event(CompletionChannel& channel, Engine& engine) {
+    Reader reader(channel);
     Engine::Waiting waiting(engine, Engine::Waiting::Hurry::yes);
     std::optional<Instant> end;
     for (bool network_spoke = false;;) {
@@ -126,8 +150,8 @@ int ibv_destroy_comp_channel(ibv_comp_channel* face) {
     auto& channel = of(*face);
     if (channel.is_inherited()) return 0;
     if (channel.refcnt > 0) return EBUSY;
-    ::close(channel.fd);
-    delete &channel;
+    channel.is_destroyed = true;
+    if (channel.readers == 0) free_channel(channel);
     return 0;
 }
 

@@ -31,6 +31,10 @@ std::size_t& count_of(Kind kind) {
     return Inventory::get().counts[static_cast<std::size_t>(kind)];
 }
 
+void leave(Context& context) {
+    if (--context.users == 0 && context.is_closed) free_context(context);
+}
+
 }  // namespace
 
 Inventory& Inventory::get() {
@@ -47,6 +51,16 @@ bool has_room_for(Kind kind) {
     return count_of(kind) < limit_of(kind);
 }
 
+Stay::Stay(Context& context) : context_(context) {
+    Hold hold;
+    ++context_.users;
+}
+
+Stay::~Stay() {
+    Hold hold;
+    leave(context_);
+}
+
 Tenant::Tenant(Context& context, Kind kind) : context_(context), kind_(kind) {
     ++context_.users;
     ++count_of(kind_);
@@ -54,7 +68,7 @@ Tenant::Tenant(Context& context, Kind kind) : context_(context), kind_(kind) {
 
 Tenant::~Tenant() {
     --count_of(kind_);
-    if (--context_.users == 0 && context_.is_closed) free_context(context_);
+    leave(context_);
 }
 
 }  // namespace weft::abi

@@ -79,6 +79,18 @@ enum class Kind : std::uint8_t {
 /// Whether one more of the kind is allowed.
 bool has_room_for(Kind kind);
 
+/// Keeps a context while a thread waits in it, also if the thread is cancelled. Outside a Hold.
+class Stay {
+public:
+    explicit Stay(Context& context);
+    ~Stay();
+    Stay(const Stay&) = delete;
+    Stay& operator=(const Stay&) = delete;
+
+private:
+    Context& context_;
+};
+
 /// What is made with a context: counted, and the context stays until it is gone.
 class Tenant {
 public:
@@ -145,6 +157,8 @@ struct CompletionChannel : ibv_comp_channel, Born, Tenant {
         : ibv_comp_channel{&home.face(), -1, 0}, Tenant(home, Kind::channel) {}
 
     IntrusiveQueue<CompletionQueue> with_events;
+    unsigned readers = 0;            ///< threads that wait for its events
+    bool is_destroyed = false;       ///< by the application: it goes with the last of them
     bool reader_waits_here = false;  ///< in ibv_get_cq_event(), and so drives the engine itself
     unsigned found_ready = 0;        ///< events in a row that it did not have to wait for
     bool reader_looks = false;       ///< at the network, in this Hold: it need not be woken
