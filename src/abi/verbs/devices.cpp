@@ -50,6 +50,10 @@ RnicDevice* device_of(const Interface& interface) {
 
 std::vector<RnicDevice*> list_devices() {
     std::vector<RnicDevice*> listed;
+    for (auto* device : ever_seen()) {  // until they are found again
+        device->interface.is_up = false;
+        device->interface.addresses.clear();
+    }
     for (auto& interface : list_interfaces()) listed.push_back(device_of(interface));
     return listed;
 }

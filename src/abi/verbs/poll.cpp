@@ -11,8 +11,11 @@
 namespace weft::abi {
 namespace {
 
+/// Between the engine's form and the application's. Polling is inside a Hold, so one is enough, and
+/// nobody has to clear it for each look in vain.
+constinit std::array<verbs::Completion, 16> taken;
+
 int take(CompletionQueue& queue, int most, ibv_wc* into) {
-    std::array<verbs::Completion, 16> taken;
     int count = 0;
     while (count < most) {
         auto room = std::min<std::size_t>(taken.size(), static_cast<std::size_t>(most - count));

@@ -7,6 +7,8 @@
 namespace weft::abi {
 namespace {
 
+constinit Pieces pieces;
+
 int outcome(const Result<void>& posted) {
     return posted ? 0 : errno_of(posted.error());
 }
@@ -42,9 +44,8 @@ void take_remote(const ibv_send_wr& work, verbs::SendRequest& request) {
 int post_one(QueuePair& queue_pair, const ibv_send_wr& work) {
     auto operation = operation_of(work.opcode);
     if (!operation) return EOPNOTSUPP;
-    Pieces pieces;
     bool is_local = *operation >= verbs::Operation::bind_window;
-    if (!is_local && !pieces.take(work.sg_list, work.num_sge, queue_pair.limits.max_send_sge))
+    if (!pieces.take(work.sg_list, is_local ? 0 : work.num_sge, queue_pair.limits.max_send_sge))
         return EINVAL;
     verbs::SendRequest request{
         .id = work.wr_id,
@@ -68,7 +69,6 @@ int post_one(QueuePair& queue_pair, const ibv_send_wr& work) {
 /// Into a queue pair's own queue or a shared one.
 template <class Queue>
 int post_all(Queue& queue, std::uint32_t pieces_max, ibv_recv_wr* work, ibv_recv_wr** bad) {
-    Pieces pieces;
     for (; work; work = work->next) {
         int failed = pieces.take(work->sg_list, work->num_sge, pieces_max)
                          ? outcome(queue.post(verbs::ReceiveRequest{work->wr_id, pieces.all()}))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work as applications write it, and as the engine reads it. All on the caller's stack.
+// Work as applications write it, and as the engine reads it.
 #pragma once
 
 #include <arpa/inet.h>
@@ -16,7 +16,8 @@
 
 namespace weft::abi {
 
-/// The pieces of memory of one request.
+/// The pieces of memory of one request. Large, and not cleared for each: posting is inside a Hold,
+/// so one for all will do.
 class Pieces {
 public:
     /// False if there are more than `most`.
