@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Making connections and ending them.
-#include <algorithm>
 
 #include "abi/cm/initiation.hpp"
 #include "abi/cm/limits.hpp"
