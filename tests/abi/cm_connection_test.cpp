@@ -107,6 +107,46 @@ TEST_F(Connections, AreRejectedWhereNobodyListens) {
     EXPECT_EQ(rejected->status, -ECONNREFUSED);
 }
 
+TEST_F(Connections, WaitAMomentForWhoDoesNotListenYet) {
+    auto late = make_id(server.raw);
+    EndAddress at("127.0.0.1");
+    ASSERT_EQ(rdma_bind_addr(late.get(), at.raw()), 0);
+    auto active = ready_to_connect(ntohs(rdma_get_src_port(late.get())));
+    auto param = saying("I am early");
+    ASSERT_EQ(rdma_connect(active.get(), &param), 0);
+    EXPECT_FALSE(client.next(10));
+    ASSERT_EQ(rdma_listen(late.get(), 1), 0);
+    auto request = server.next();
+    ASSERT_EQ(request.kind(), "RDMA_CM_EVENT_CONNECT_REQUEST");
+    EXPECT_EQ(request.told(), "I am early");
+    Id(request->id).reset();
+}
+
+TEST_F(Connections, DoNotWaitForThemWhenTheyAreGivenUp) {
+    listener.reset();
+    auto active = ready_to_connect();
+    auto param = saying("");
+    ASSERT_EQ(rdma_connect(active.get(), &param), 0);
+    EXPECT_FALSE(client.next(10));
+    ASSERT_EQ(rdma_disconnect(active.get()), 0);
+    EXPECT_EQ(client.next(0).kind(), "RDMA_CM_EVENT_REJECTED");
+    EXPECT_FALSE(client.next(100)) << "and no more of it";
+}
+
+TEST_F(Connections, FlushTheReceivesOfWhoIsRejected) {
+    auto active = ready_to_connect();
+    char heard[8];
+    auto* to = rdma_reg_msgs(active.get(), heard, sizeof heard);
+    ASSERT_EQ(rdma_post_recv(active.get(), nullptr, heard, sizeof heard, to), 0);
+    request_of(*active).reset();
+    EXPECT_EQ(client.next().kind(), "RDMA_CM_EVENT_REJECTED");
+    ibv_wc done{};
+    ASSERT_EQ(rdma_get_recv_comp(active.get(), &done), 1);
+    EXPECT_EQ(done.status, IBV_WC_WR_FLUSH_ERR);
+    active.reset();
+    rdma_dereg_mr(to);
+}
+
 /// Accepts one connection of TCP, says something and hangs up.
 std::uint16_t someone_else(std::thread& thread, std::string words) {
     int plain = ::socket(AF_INET, SOCK_STREAM, 0);

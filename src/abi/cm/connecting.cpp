@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Making connections and ending them.
-#include <algorithm>
 
+#include "abi/cm/initiation.hpp"
 #include "abi/cm/limits.hpp"
 #include "abi/cm/socket_names.hpp"
 #include "abi/verbs/inventory.hpp"
@@ -25,18 +25,17 @@ bool are_in_range(const rdma_conn_param* wishes) {
            good(wishes->initiator_depth, RDMA_MAX_INIT_DEPTH);
 }
 
-verbs::ConnectOptions options_for(Identifier& one, const rdma_conn_param* wishes) {
-    auto options = connect_options();
+/// What is not said stays as it is.
+void note_depths(Identifier& one, const rdma_conn_param* wishes) {
     if (wishes && wishes->responder_resources != RDMA_MAX_RESP_RES)
         one.inbound_reads = wishes->responder_resources;
     if (wishes && wishes->initiator_depth != RDMA_MAX_INIT_DEPTH)
         one.outbound_reads = wishes->initiator_depth;
-    options.inbound_reads = one.inbound_reads;
-    options.outbound_reads = one.outbound_reads;
-    if (wishes && wishes->private_data)
-        options.private_data = {static_cast<const std::byte*>(wishes->private_data),
-                                wishes->private_data_len};
-    return options;
+}
+
+ConstBuffer private_data_of(const rdma_conn_param* wishes) {
+    if (!wishes || !wishes->private_data) return {};
+    return {static_cast<const std::byte*>(wishes->private_data), wishes->private_data_len};
 }
 
 int errno_of_answer(const Error& error) {
@@ -49,16 +48,12 @@ int errno_of_answer(const Error& error) {
 int connect(Identifier& one, const rdma_conn_param* wishes) {
     if (one.is_inherited()) return fail_with(EIO);
     if (one.stage != Stage::route_resolved || !are_in_range(wishes)) return fail_with(EINVAL);
-    auto* queue_pair = chosen_queue_pair(one, wishes);
-    if (!queue_pair) return fail_with(EINVAL);
+    if (!chosen_queue_pair(one, wishes)) return fail_with(EINVAL);
     one.inbound_reads = one.outbound_reads = limits::reads;
-    auto options = options_for(one, wishes);
-    if (options.private_data.empty()) options.private_data = one.private_data;
-    options.from = local_end(one).address();
-    auto connection = Engine::get().device().connect(remote_end(one).address(),
-                                                     *queue_pair->engine_side, options, one.news);
-    if (!connection) return fail_with(errno_of_answer(connection.error()));
-    one.connection = std::move(*connection);
+    note_depths(one, wishes);
+    if (auto told = private_data_of(wishes); !told.empty())
+        one.private_data.assign(told.begin(), told.end());
+    if (auto begun = initiate(one); !begun) return fail_with(errno_of_answer(begun.error()));
     one.stage = Stage::connecting;
     Engine::get().push();
     return 0;
@@ -80,8 +75,12 @@ int accept(Identifier& one, const rdma_conn_param* wishes) {
     if (one.stage != Stage::requested || !are_in_range(wishes)) return fail_with(EINVAL);
     auto* queue_pair = chosen_queue_pair(one, wishes);
     if (!queue_pair) return fail_with(EINVAL);
-    auto connection =
-        one.request->accept(*queue_pair->engine_side, options_for(one, wishes), one.news);
+    note_depths(one, wishes);
+    auto options = connect_options();
+    options.inbound_reads = one.inbound_reads;
+    options.outbound_reads = one.outbound_reads;
+    options.private_data = private_data_of(wishes);
+    auto connection = one.request->accept(*queue_pair->engine_side, options, one.news);
     if (!connection) return fail_with(errno_of_answer(connection.error()));
     one.connection = std::move(*connection);
     one.request.reset();
@@ -125,6 +124,11 @@ int disconnect(Identifier& one) {
     }
     if (auto* queue_pair = queue_pair_of(one)) set_state(*queue_pair, IBV_QPS_ERR);
     one.end_is_asked = true;
+    if (one.is_between_attempts) {
+        one.timer.reset();
+        one.news.failed(Error{.code = Code::disconnected});
+        return 0;
+    }
     one.connection->disconnect();
     // The end goes out before the application can destroy what it belongs to.
     Engine::get().push();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "abi/cm/connection_news.hpp"
 
+#include "abi/cm/initiation.hpp"
 #include "abi/cm/limits.hpp"
-#include "abi/cm/objects.hpp"
 
 namespace weft::abi {
 namespace {
@@ -31,13 +31,10 @@ Failure failure_for(const Error& why) {
 
 void end(Identifier& one) {
     one.stage = Stage::over;
-    if (auto* queue_pair = queue_pair_of(one)) set_state(*queue_pair, IBV_QPS_ERR);
-}
-
-void later(Identifier& one, Duration delay, std::function<void()> task) {
-    auto& world = Engine::get().world();
-    one.farewell = world.make_timer(std::move(task));
-    one.farewell->set(world.now() + delay);
+    auto* queue_pair = queue_pair_of(one);
+    if (!queue_pair) return;
+    set_state(*queue_pair, IBV_QPS_ERR);
+    queue_pair->engine_side->fail();  // also if it never ran: its receives are flushed
 }
 
 std::unique_ptr<Event> event_with_facts(Identifier& one, rdma_cm_event_type kind, int status) {
@@ -73,6 +70,8 @@ void ConnectionNews::rejected() {
 
 void ConnectionNews::failed(Error why) {
     auto failure = failure_for(why);
+    bool is_refused = failure.status == -ECONNREFUSED && about_.stage == Stage::connecting;
+    if (is_refused && tries_again(about_)) return;
     // Nobody rejects who has been accepted.
     if (about_.stage == Stage::accepted) failure.kind = RDMA_CM_EVENT_CONNECT_ERROR;
     end(about_);
@@ -83,13 +82,13 @@ void ConnectionNews::disconnected() {
     end(about_);
     if (about_.end_is_asked) return tell_end(about_);
     about_.end_is_untold = true;
-    later(about_, limits::end_notice, [&one = about_] { tell_end(one); });
+    about_.call_later(limits::end_notice, [&one = about_] { tell_end(one); });
 }
 
 void tell_end(Identifier& one) {
     one.end_is_untold = false;
     report(one, RDMA_CM_EVENT_DISCONNECTED, 0);
-    later(one, limits::farewell, [&one] { report(one, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0); });
+    one.call_later(limits::farewell, [&one] { report(one, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0); });
 }
 
 }  // namespace weft::abi

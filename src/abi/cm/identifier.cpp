@@ -21,6 +21,12 @@ Identifier::~Identifier() {
     delete own;
 }
 
+void Identifier::call_later(Duration delay, std::function<void()> task) {
+    auto& world = Engine::get().world();
+    timer = world.make_timer(std::move(task));
+    timer->set(world.now() + delay);
+}
+
 QueuePair* queue_pair_of(Identifier& one) {
     auto& all = Inventory::get().queue_pairs;
     auto found = all.find(one.queue_pair);
@@ -30,7 +36,7 @@ QueuePair* queue_pair_of(Identifier& one) {
 void silence(Identifier& one) {
     bool was_in_use = one.stage == Stage::connecting || one.stage == Stage::accepted ||
                       one.stage == Stage::connected;
-    one.farewell.reset();
+    one.timer.reset();
     one.listener.reset();
     one.request.reset();
     one.connection.reset();

@@ -18,6 +18,11 @@ inline constexpr unsigned most_requests = 1024;
 /// What rdma_conn_param can say of reads under way, each way.
 inline constexpr std::uint16_t reads = 128;
 
+/// How often somebody who is refused tries again, and after how long the last time; four times as
+/// long as the time before.
+inline constexpr unsigned refusals = 4;
+inline constexpr Duration refusal_wait = std::chrono::milliseconds(64);
+
 /// Between the end of a connection by the peer and DISCONNECTED. What was received before must be
 /// found first by a program that looks for it all the time: where the end comes as fast, libfabric
 /// 1.17 closes its endpoint under the receive that it finds next. With the kernel's devices the

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <unordered_set>
@@ -73,6 +74,8 @@ struct Identifier : rdma_cm_id, Born {
     Identifier(const Identifier&) = delete;
 
     EventChannel* reports_to() { return static_cast<EventChannel*>(channel); }
+    /// Inside a Hold. Instead of what was to be called before.
+    void call_later(Duration delay, std::function<void()> task);
 
     Stage stage = Stage::idle;
     bool is_synchronous = false;  ///< has a channel of its own, and its calls wait for the outcome
@@ -91,16 +94,17 @@ struct Identifier : rdma_cm_id, Born {
     std::unique_ptr<verbs::ConnectionRequest> request;
     ConnectionNews news{*this};
     std::unique_ptr<verbs::Connection> connection;
-    bool end_is_asked = false;        ///< by the application
-    bool end_is_untold = false;       ///< there is an end, and it has not been reported
-    std::unique_ptr<Timer> farewell;  ///< until the next event about the end
+    bool end_is_asked = false;   ///< by the application
+    bool end_is_untold = false;  ///< there is an end, and it has not been reported
+    unsigned refusals = 0;       ///< of this connection, so far
+    bool is_between_attempts = false;
+    std::unique_ptr<Timer> timer;
 
     std::uint32_t queue_pair = 0;  ///< the number of the one that is connected
     std::uint16_t inbound_reads = 0, outbound_reads = 0;
 
-    // From rdma_create_ep().
-    std::optional<ibv_qp_init_attr> queue_pair_wishes;
-    std::vector<std::byte> private_data;
+    std::vector<std::byte> private_data;                ///< to connect with
+    std::optional<ibv_qp_init_attr> queue_pair_wishes;  ///< of rdma_create_ep()
 };
 
 inline Identifier& of(rdma_cm_id& face) {

@@ -146,7 +146,6 @@ int rdma_create_srq(rdma_cm_id* id, ibv_pd* domain, ibv_srq_init_attr* wishes) {
     ibv_srq_init_attr_ex extended{};
     std::memcpy(&extended, wishes, sizeof *wishes);
     extended.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
-    // One for several connections, unlike a queue pair, has no use for XRC's cousins.
     extended.srq_type = IBV_SRQT_BASIC;
     extended.pd = domain;
     int made = rdma_create_srq_ex(id, &extended);
