@@ -56,7 +56,8 @@ class Bandwidth(Perftest):
                     self.measure(f"ib_{operation}_bw", *words, "-n", 400)
 
     def test_a_shared_receive_queue(self):
-        for words in ([], ["-q", 4], ["-b"]):
+        # With several queue pairs perftest books credits to the wrong ones, and may wait for ever.
+        for words in ([], ["-b"]):
             with self.subTest(words):
                 self.measure("ib_send_bw", "--use-srq", *words, "-n", 500)
 
