@@ -29,6 +29,15 @@ void caught(int number, siginfo_t* info, void* context) {
     pass_on(number, info, context);
 }
 
+/// Not before itself, or it would pass a signal on to itself for ever.
+void put_before(int number, const struct sigaction& ours, struct sigaction& theirs) {
+    struct sigaction now {};
+    ::sigaction(number, nullptr, &now);
+    if ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == caught) return;
+    theirs = now;
+    ::sigaction(number, &ours, nullptr);
+}
+
 bool guard(void (*touch)(void*), void* with) {
     sigjmp_buf here;
     auto* outer = way_out;
@@ -50,8 +59,8 @@ void install_memory_guard() {
     // Not deferred: the handler is left by a jump, and the signal must not stay blocked.
     action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK | SA_RESTART;
     sigemptyset(&action.sa_mask);
-    ::sigaction(SIGSEGV, &action, &segv_before);
-    ::sigaction(SIGBUS, &action, &bus_before);
+    put_before(SIGSEGV, action, segv_before);
+    put_before(SIGBUS, action, bus_before);
     foreign_memory_guard = guard;
 }
 
