@@ -42,7 +42,7 @@ protected:
     /// Zeroed memory of our own, registered, for as long as this lives.
     struct Memory {
         struct Free {
-            void operator()(std::byte* bytes) const { std::free(bytes); }
+            void operator()(std::byte* taken) const { std::free(taken); }
         };
         std::unique_ptr<std::byte[], Free> owned;
         Buffer bytes;

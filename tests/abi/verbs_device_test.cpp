@@ -170,17 +170,18 @@ TEST_F(Objects, OutliveAContextThatIsClosedUnderThem) {
 
 TEST_F(Objects, OfMemoryAreRefusedWhereThereIsNone) {
     std::array<char, 64> memory{};
-    EXPECT_EQ(ibv_reg_mr(domain, memory.data(), memory.size(), IBV_ACCESS_REMOTE_WRITE), nullptr);
+    EXPECT_EQ(ibv_reg_mr(domain, memory.data(), memory.size(), int{IBV_ACCESS_REMOTE_WRITE}),
+              nullptr);
     EXPECT_EQ(errno, EINVAL) << "who lets others write must be able to write itself";
-    EXPECT_EQ(ibv_reg_mr(domain, memory.data(), memory.size(), IBV_ACCESS_ON_DEMAND), nullptr);
+    EXPECT_EQ(ibv_reg_mr(domain, memory.data(), memory.size(), int{IBV_ACCESS_ON_DEMAND}), nullptr);
     EXPECT_EQ(errno, EOPNOTSUPP);
     constexpr std::size_t page = 4096;
     auto* pages = static_cast<char*>(
         ::mmap(nullptr, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     ::munmap(pages + page, page);
-    EXPECT_EQ(ibv_reg_mr(domain, pages, 3 * page, IBV_ACCESS_LOCAL_WRITE), nullptr);
+    EXPECT_EQ(ibv_reg_mr(domain, pages, 3 * page, int{IBV_ACCESS_LOCAL_WRITE}), nullptr);
     EXPECT_EQ(errno, EFAULT);
-    auto* region = ibv_reg_mr(domain, pages + 100, page - 100, IBV_ACCESS_LOCAL_WRITE);
+    auto* region = ibv_reg_mr(domain, pages + 100, page - 100, int{IBV_ACCESS_LOCAL_WRITE});
     ASSERT_NE(region, nullptr);
     EXPECT_EQ(region->addr, pages + 100);
     EXPECT_EQ(region->length, page - 100);
