@@ -148,6 +148,15 @@ TEST(ErrorText, HasASentenceForEveryCode) {
     }
 }
 
+TEST(ErrorText, TakesForANumberOfTheSystemOnlyWhatTheSystemKnows) {
+    EXPECT_EQ(to_text(Error{.code = Code::io_failed, .detail = ECONNREFUSED}),
+              "Connection refused");
+    EXPECT_EQ(to_text(Error{.code = Code::access_denied, .detail = 0x2006}),
+              "access is not allowed");
+    EXPECT_EQ(to_text(Error{.code = Code::malformed, .detail = ECONNREFUSED}),
+              "the bytes break a rule of the protocol");
+}
+
 TEST(Within, IsNotFooledByOverflow) {
     EXPECT_TRUE(within(0, 10, 10));
     EXPECT_TRUE(within(10, 0, 10));

@@ -36,7 +36,10 @@ std::string to_text(Error error) {
     // The outside reports errno in `detail`; for the other codes it belongs to a protocol.
     bool from_system = error.code == Code::io_failed || error.code == Code::not_found ||
                        error.code == Code::access_denied || error.code == Code::exhausted;
-    if (error.detail != 0 && from_system) text = std::strerror(error.detail);
+    // An engine's own number may come with one of them: then the system has no words for it.
+    const char* words =
+        from_system && error.detail != 0 ? ::strerrordesc_np(error.detail) : nullptr;
+    if (words) text = words;
     return text;
 }
 

@@ -40,6 +40,19 @@ ExerciseKind kind_of(const Wishes& wishes) {
     return wishes.operation == "read" ? ExerciseKind::read : ExerciseKind::send;
 }
 
+/// CLI::Range lets through what is no number at all.
+CLI::Validator seconds_up_to(int most) {
+    return CLI::Validator(
+        [most](const std::string& text) {
+            double seconds = -1;
+            bool is_number = CLI::detail::lexical_cast(text, seconds);
+            return is_number && seconds >= 0 && seconds <= most
+                       ? std::string()
+                       : fmt::format("{} is not between 0 and {} seconds", text, most);
+        },
+        fmt::format("SECONDS in [0 - {}]", most));
+}
+
 Duration in_seconds(double seconds) {
     return Duration(static_cast<std::int64_t>(seconds * 1e9));
 }
@@ -124,7 +137,7 @@ int rdma_ping(const Command& self, const Arguments& arguments) {
     options.add_option("HOST:PORT", wishes.where, "of weft rdma serve")->required();
     options.add_option("--count", wishes.count, "how often")->check(CLI::Range(1u, 1u << 20));
     options.add_option("--interval", wishes.interval_s, "seconds between two")
-        ->check(CLI::Range(0.0, 3600.0));
+        ->check(seconds_up_to(3600));
     options.add_option("--size", wishes.size, "of a message");
     declare(options, wishes);
     if (auto leave = parse(self, options, arguments)) return *leave;
@@ -161,7 +174,7 @@ int rdma_bench(const Command& self, const Arguments& arguments) {
     options.add_option("--round-trips", wishes.round_trips, "one after the other, before")
         ->check(CLI::Range(0u, 1u << 20));
     options.add_option("--seconds", wishes.seconds, "with that many at a time")
-        ->check(CLI::Range(0.0, 86400.0));
+        ->check(seconds_up_to(86400));
     declare(options, wishes);
     if (auto leave = parse(self, options, arguments)) return *leave;
     bool live = isatty(STDERR_FILENO) && !wishes.as_json;

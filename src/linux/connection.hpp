@@ -88,7 +88,7 @@ private:
     void receive();
     void end_broken();
     Buffer staging_beside(Buffer place);
-    bool read_into(Buffer place, Buffer staging);
+    std::size_t read_into(Buffer place, Buffer staging);
     ConstBuffer hand_out(ConstBuffer bytes);
     void take_leftover();
     void send();

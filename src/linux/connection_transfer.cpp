@@ -17,9 +17,13 @@ namespace weft::linux {
 namespace {
 
 ssize_t read_some(int socket, Buffer place, Buffer staging) {
-    if (place.empty()) return ::recv(socket, staging.data(), staging.size(), 0);
     iovec parts[] = {{place.data(), place.size()}, {staging.data(), staging.size()}};
-    return ::readv(socket, parts, 2);
+    ssize_t got = 0;
+    do
+        got = place.empty() ? ::recv(socket, staging.data(), staging.size(), 0)
+                            : ::readv(socket, parts, 2);
+    while (got < 0 && errno == EINTR);
+    return got;
 }
 
 }  // namespace
@@ -43,8 +47,11 @@ void Connection::receive() {
         if (bytes_left == 0 || calls_left-- == 0) return commons_.loop.make_ready(*this);
         bool whole = place.size() <= bytes_left;
         if (!whole) place = place.first(bytes_left);
-        bytes_left -= place.size();
-        if (!read_into(place, whole ? staging_beside(place) : Buffer())) return;
+        // What was read ahead counts too: who sends many small messages has no longer a turn than
+        // who sends a few large ones.
+        auto count = read_into(place, whole ? staging_beside(place) : Buffer());
+        if (count == 0) return;
+        bytes_left -= std::min(bytes_left, count);
     }
 }
 
@@ -70,26 +77,24 @@ Buffer Connection::staging_beside(Buffer place) {
     return Buffer(commons_.staging).first(limits::staging_bytes_amid_long_payloads);
 }
 
-/// False when there is no more to read now, or no one to read for. Staging is for what follows
-/// the wanted place; where only a part of that is offered, there is none.
-bool Connection::read_into(Buffer place, Buffer staging) {
+/// How many bytes came: none when there is no more to read now, or no one to read for. Staging is
+/// for what follows the wanted place; where only a part of that is offered, there is none.
+std::size_t Connection::read_into(Buffer place, Buffer staging) {
     // A small place is given its bytes from staging: that copy costs less than a list of two places
     // costs the kernel, in particular when there is nothing to read.
     if (place.size() <= limits::small_place_bytes && !staging.empty()) place = {};
     auto got = read_some(socket_.number(), place, staging);
     if (got < 0) {
-        if (errno == EINTR) return true;
-        if (errno == EAGAIN) {
+        if (errno == EAGAIN)
             readable_ = false;
-            return false;
-        }
-        end(system_error(errno));
-        return false;
+        else
+            end(system_error(errno));
+        return 0;
     }
     if (got == 0) {
         send();  // a peer that only stopped sending may still be listening
         if (engine_) end(Error{.code = Code::disconnected});
-        return false;
+        return 0;
     }
     auto count = static_cast<std::size_t>(got);
     // Less than asked for means the socket is empty: the next bytes make a new edge. At the end
@@ -104,7 +109,7 @@ bool Connection::read_into(Buffer place, Buffer staging) {
         leftover_.assign(rest.begin(), rest.end());
         leftover_taken_ = 0;
     }
-    return engine_ != nullptr;
+    return engine_ ? count : 0;
 }
 
 /// Copies to one wanted place after the other. Returns what the engine does not want now.

@@ -66,10 +66,20 @@ ListenerObject::~ListenerObject() {
 }
 
 void ListenerObject::accepted(std::unique_ptr<Stream> stream) {
-    // Who connects and says nothing is given up after a while; too many of them are not let in.
-    if (starting_.size() >= limits::requests_waiting) return;
+    if (starting_.size() >= limits::requests_waiting && !drop_longest_silent()) return;
     auto connection = ConnectionObject::respond(core_, std::move(stream), *this);
     if (connection) starting_.push_back(std::move(*connection));
+}
+
+/// Who connects and says nothing is given up after a while, and sooner where others want its place:
+/// many silent ones cannot keep out one who speaks at once.
+bool ListenerObject::drop_longest_silent() {
+    auto silent = std::find_if(starting_.begin(), starting_.end(),
+                               [](auto& each) { return !each->has_request(); });
+    if (silent == starting_.end()) return false;
+    (*silent)->leave_sink();
+    starting_.erase(silent);
+    return true;
 }
 
 std::unique_ptr<ConnectionObject> ListenerObject::take(ConnectionObject& connection) {

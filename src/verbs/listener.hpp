@@ -22,13 +22,14 @@ public:
 
 private:
     void accepted(std::unique_ptr<Stream> stream);
+    bool drop_longest_silent();
     void requested(ConnectionObject& connection) override;
     void abandoned(ConnectionObject& connection) override;
     std::unique_ptr<ConnectionObject> take(ConnectionObject& connection);
 
     std::shared_ptr<DeviceCore> core_;
     Device::Requested requested_;
-    /// Connections whose request is not whole yet.
+    /// Connections whose request is not whole yet, or not handed out; the oldest first.
     std::vector<std::unique_ptr<ConnectionObject>> starting_;
     /// Shared with tasks that outlive the listener.
     std::shared_ptr<ListenerObject*> self_ = std::make_shared<ListenerObject*>(this);

@@ -126,6 +126,23 @@ TEST_F(ListenerTest, DoesNotTakeAnotherAtTheSamePlaceForTheOneThatLeft) {
     if (!came_there) GTEST_SKIP() << "the allocator has put no other where the first was";
 }
 
+TEST_F(ListenerTest, GivesTheLongestSilentOnesPlaceToANewcomer) {
+    std::vector<StreamEngine*> silent(limits::requests_waiting);
+    world.connect_to_us(first);
+    give_request(*first);  // speaks at once, and waits to be handed out
+    for (std::size_t i = 1; i < silent.size(); ++i) world.connect_to_us(silent[i]);
+    EXPECT_TRUE(silent[1]);
+    StreamEngine* newcomer = nullptr;
+    world.connect_to_us(newcomer);
+    EXPECT_FALSE(silent[1]) << "the longest silent";
+    EXPECT_TRUE(silent[2]);
+    ASSERT_TRUE(newcomer);
+    give_request(*newcomer);
+    world.run_deferred();
+    EXPECT_EQ(requests.size(), 2u) << "both who spoke";
+    requests.clear(), listener.reset();  // before the engines that they would clear
+}
+
 TEST_F(ListenerTest, IsSilentOnceItIsGone) {
     world.connect_to_us(first);
     give_request(*first);

@@ -44,6 +44,11 @@ class Run(unittest.TestCase):
         self.assertEqual((said["WEFT_CRC"], said["WEFT_MODE"], said["WEFT_PLACEMENT"]),
                          ("off", "revision-1", "eager"))
 
+    def test_a_misspelt_wish_is_said_once(self):
+        told = weft("run", "rping", "-c", "-a", "127.0.0.1", "-p", "1", WEFT_MODE="revision1")
+        said = 'weft: WEFT_MODE: there is no "revision1", so it is "peer-to-peer"\n'
+        self.assertEqual(told.stderr.count(said), 1, told.stderr)
+
     def test_what_nobody_wished_is_not_set(self):
         said = weft("run", "env").stdout
         self.assertNotIn("WEFT_", said)
