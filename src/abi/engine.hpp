@@ -33,9 +33,6 @@ private:
     int cancel_state_ = 0;
 };
 
-/// How connections are to be made, as `weft run` and the environment say.
-verbs::ConnectOptions connect_options();
-
 /// While one lives, threads that are begun leave the application's signals to its own threads. What
 /// an access of their own raises stays theirs: blocked, it would end the process uncaught.
 class SignalsLeftToOthers {

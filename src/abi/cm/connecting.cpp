@@ -5,6 +5,7 @@
 #include "abi/cm/limits.hpp"
 #include "abi/cm/socket_names.hpp"
 #include "abi/verbs/inventory.hpp"
+#include "abi/wishes.hpp"
 
 namespace weft::abi {
 namespace {

@@ -3,6 +3,7 @@
 
 #include "abi/cm/limits.hpp"
 #include "abi/cm/socket_names.hpp"
+#include "abi/wishes.hpp"
 
 namespace weft::abi {
 
