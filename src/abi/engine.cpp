@@ -4,8 +4,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -96,18 +94,14 @@ void Engine::on_event(std::function<void(const verbs::AsyncEvent&)> heard) {
     event_listener() = std::move(heard);
 }
 
-Engine::~Engine() {
-    if (wake_ >= 0) ::close(wake_);
-    if (driver_wake_ >= 0) ::close(driver_wake_);
-}
-
 void Engine::abandon() {
     world_->abandon();
-    ::close(wake_);
-    ::close(driver_wake_);
+    wake_.close();
+    driver_wake_.close();
 }
 
 bool Engine::begin() {
+    if (wake_.descriptor() < 0 || driver_wake_.descriptor() < 0) return false;
     auto world = open_linux_world({.files = FileEngine::none});
     if (!world) {
         errno = world.error().detail ? static_cast<int>(world.error().detail) : ENOMEM;
@@ -120,9 +114,6 @@ bool Engine::begin() {
     device_ = verbs::make_device(
         *world_, {.on_event = tell, .regions_max = limits::regions + limits::windows});
     install_memory_guard();
-    wake_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    driver_wake_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (wake_ < 0 || driver_wake_ < 0) return false;
 
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     ::pthread_once(&once, [] {

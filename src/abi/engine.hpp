@@ -15,6 +15,7 @@
 #include <functional>
 #include <memory>
 
+#include "abi/bell.hpp"
 #include "weft/linux_world.hpp"
 #include "weft/rdma.hpp"
 
@@ -55,7 +56,6 @@ public:
     /// another number belongs to the parent, and all that may be done with it is to forget it.
     static unsigned generation();
 
-    ~Engine();
     /// In a child of fork().
     void abandon();
 
@@ -124,8 +124,8 @@ private:
 
     std::unique_ptr<LinuxWorld> world_;
     std::unique_ptr<verbs::Device> device_;
-    int wake_ = -1;         ///< an eventfd the helper listens to
-    int driver_wake_ = -1;  ///< and one for who drives
+    Bell wake_{Bell::Kind::once};         ///< the helper listens to it
+    Bell driver_wake_{Bell::Kind::once};  ///< and who drives to this one
 
     std::atomic<std::uint32_t> looks_{0};          ///< at the network, by others than the helper
     std::atomic<const Waiting*> driver_{nullptr};  ///< of those who wait, the one who drives

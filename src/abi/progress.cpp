@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who moves the network: the threads of the application, in place, or the helper.
 #include <poll.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -35,17 +34,6 @@ int ms_until(std::optional<Instant> when) {
     return static_cast<int>(std::min((left + 999'999) / 1'000'000, longest));
 }
 
-void ring(int bell) {
-    std::uint64_t one = 1;
-    [[maybe_unused]] auto written = ::write(bell, &one, sizeof one);
-}
-
-/// Whether it had been rung.
-bool silence(int bell) {
-    std::uint64_t count = 0;
-    return ::read(bell, &count, sizeof count) > 0;
-}
-
 }  // namespace
 
 void Engine::poll() {
@@ -59,7 +47,7 @@ void Engine::push() {
 
 void Engine::will_wait_elsewhere() {
     if (driver_.load()) return;
-    if (helper_.load(std::memory_order_relaxed) == Helper::standing_back) ring(wake_);
+    if (helper_.load(std::memory_order_relaxed) == Helper::standing_back) wake_.ring();
 }
 
 void Engine::begin_wait_elsewhere() {
@@ -83,9 +71,9 @@ void Engine::mind_the_time() {
         return due && (!wakes || *due < *wakes);
     };
     if (driver_sleeps && is_sooner(driver_wakes_))
-        ring(driver_wake_);
+        driver_wake_.ring();
     else if (helper_watches && is_sooner(helper_wakes_))
-        ring(wake_);
+        wake_.ring();
 }
 
 bool Engine::is_driven(std::uint32_t looks_seen) const {
@@ -106,11 +94,11 @@ void Engine::stand_back() {
         helper_.store(is_quiet ? Helper::off_duty : Helper::standing_back);
         // A driver that has nothing to do is left alone: it rings when it leaves.
         bool is_free = is_quiet && driver_.load();
-        pollfd source{wake_, POLLIN, 0};
+        pollfd source{wake_.descriptor(), POLLIN, 0};
         timespec rest{.tv_sec = 0, .tv_nsec = rest_ns};
         ::ppoll(&source, 1, is_free ? nullptr : &rest, nullptr);
         helper_.store(Helper::at_work);
-        if (silence(wake_)) return;
+        if (wake_.answer()) return;
         is_quiet = looks_.load(std::memory_order_relaxed) == looks;
         if (is_quiet && !driver_.load()) return;
     }
@@ -125,10 +113,10 @@ void Engine::help() {
             helper_wakes_ = world_->due();
             helper_.store(Helper::watching);
         }
-        pollfd sources[] = {{wake_, POLLIN, 0}, {world_->descriptor(), POLLIN, 0}};
+        pollfd sources[] = {{wake_.descriptor(), POLLIN, 0}, {world_->descriptor(), POLLIN, 0}};
         ::poll(sources, 2, ms_until(helper_wakes_));
         helper_.store(Helper::at_work);
-        if (!silence(wake_) && is_driven(looks)) stand_back();
+        if (!wake_.answer() && is_driven(looks)) stand_back();
     }
 }
 
@@ -148,7 +136,7 @@ void Engine::Waiting::resign() {
     const Waiting* ours = this;
     if (!engine_.driver_.compare_exchange_strong(ours, nullptr)) return;
     engine_.driver_sleeps_.store(false, std::memory_order_relaxed);
-    if (engine_.helper_.load() == Helper::off_duty) ring(engine_.wake_);
+    if (engine_.helper_.load() == Helper::off_duty) engine_.wake_.ring();
     if (engine_.waits_elsewhere_.load() > 0) engine_.will_wait_elsewhere();
 }
 
@@ -171,10 +159,10 @@ int Engine::Waiting::sleep(int descriptor, std::optional<Instant> end) {
     if (is_driver && due_ && (!wake_by || *due_ < *wake_by)) wake_by = due_;
     pollfd sources[] = {{descriptor, POLLIN, 0},
                         {engine_.world_->descriptor(), POLLIN, 0},
-                        {engine_.driver_wake_, POLLIN, 0}};
+                        {engine_.driver_wake_.descriptor(), POLLIN, 0}};
     auto ready = ::poll(sources, is_driver ? 3 : 1, ms_until(wake_by));
     if (ready < 0) return ready;
-    if (is_driver && sources[2].revents != 0) silence(engine_.driver_wake_);
+    if (is_driver && sources[2].revents != 0) engine_.driver_wake_.answer();
     return sources[0].revents != 0;
 }
 

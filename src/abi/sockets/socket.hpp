@@ -20,7 +20,7 @@
 #include <optional>
 #include <vector>
 
-#include "abi/sockets/bell.hpp"
+#include "abi/bell.hpp"
 #include "abi/sockets/endpoint.hpp"
 #include "abi/sockets/reminder.hpp"
 #include "abi/sockets/settings.hpp"

@@ -9,7 +9,7 @@
 
 #include "linux/descriptor.hpp"
 
-namespace weft::abi::sockets {
+namespace weft::abi {
 
 class Bell {
 public:
@@ -19,11 +19,13 @@ public:
         : descriptor_(::eventfd(
               0, EFD_CLOEXEC | EFD_NONBLOCK | (kind == Kind::each ? EFD_SEMAPHORE : 0))) {}
 
+    /// Negative where there were no descriptors left.
     int descriptor() const { return descriptor_.number(); }
     void ring() {
         std::uint64_t one = 1;
         [[maybe_unused]] auto written = ::write(descriptor(), &one, sizeof one);
     }
+    void close() { descriptor_.close(); }
     /// False if it was not rung.
     bool answer() {
         std::uint64_t count = 0;
@@ -34,4 +36,4 @@ private:
     linux::Descriptor descriptor_;
 };
 
-}  // namespace weft::abi::sockets
+}  // namespace weft::abi
