@@ -79,13 +79,14 @@ public:
     /// as poll(2) does, and is as it is a place where a thread can be cancelled.
     int wait_readable(int descriptor, int timeout_ms = -1);
 
-    /// A thread that waits, and moves the network meanwhile unless another does. Made outside a
-    /// Hold; unmade also if the thread is cancelled in its sleep.
+    /// A thread that waits, and moves the network meanwhile unless another does. Made and unmade
+    /// outside a Hold; unmade also if the thread is cancelled in its sleep. It begins to drive with
+    /// its first turn(), if at all.
     class Waiting {
     public:
         /// Who waits for completions is in a hurry, and takes the driving from who is not.
         enum class Hurry : bool { no, yes };
-        Waiting(Engine& engine, Hurry hurry);
+        Waiting(Engine& engine, Hurry hurry) : engine_(engine), hurry_(hurry) {}
         ~Waiting();
         Waiting(const Waiting&) = delete;
         Waiting& operator=(const Waiting&) = delete;
@@ -98,6 +99,8 @@ public:
 
     private:
         bool drives() const { return engine_.driver_.load() == this; }
+        // Inside a Hold.
+        void begin_to_drive();
         void resign();
 
         Engine& engine_;
@@ -119,6 +122,9 @@ private:
     /// Of the helper: whether somebody else sees to the network, and until nobody does.
     bool is_driven(std::uint32_t looks_seen) const;
     void stand_back();
+    // Inside a Hold.
+    void ring_driver();
+    void answer_for_driver();
     /// At the end of a Hold: whether who sleeps in charge sleeps longer than it now may.
     void mind_the_time();
 
@@ -128,13 +134,14 @@ private:
     Bell driver_wake_{Bell::Kind::once};  ///< and who drives to this one
 
     std::atomic<std::uint32_t> looks_{0};          ///< at the network, by others than the helper
-    std::atomic<const Waiting*> driver_{nullptr};  ///< of those who wait, the one who drives
-    std::atomic<bool> driver_sleeps_{false};       ///< or is about to
+    std::atomic<const Waiting*> driver_{nullptr};  ///< of those who wait; changes inside Holds
     std::atomic<int> waits_elsewhere_{0};
     enum class Helper : std::uint8_t { at_work, standing_back, off_duty, watching };
     std::atomic<Helper> helper_{Helper::at_work};
-    // Inside a Hold: when they wake by themselves.
+    // Inside a Hold: when they wake by themselves. Outside of one the driver sleeps, or is about
+    // to.
     std::optional<Instant> helper_wakes_, driver_wakes_;
+    bool driver_is_rung_ = false;
 };
 
 }  // namespace weft::abi

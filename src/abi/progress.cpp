@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <limits>
+#include <utility>
 
 #include "abi/engine.hpp"
 #include "linux/event_loop.hpp"
@@ -57,7 +58,7 @@ void Engine::begin_wait_elsewhere() {
 
 void Engine::mind_the_time() {
     bool helper_watches = helper_.load(std::memory_order_relaxed) == Helper::watching;
-    bool driver_sleeps = driver_sleeps_.load(std::memory_order_relaxed);
+    bool driver_sleeps = driver_.load(std::memory_order_relaxed) != nullptr;
     if (!helper_watches && !driver_sleeps) return;
     auto due = world_->due();
     if (due && due->nanoseconds <= now_ns()) {
@@ -71,9 +72,17 @@ void Engine::mind_the_time() {
         return due && (!wakes || *due < *wakes);
     };
     if (driver_sleeps && is_sooner(driver_wakes_))
-        driver_wake_.ring();
+        ring_driver();
     else if (helper_watches && is_sooner(helper_wakes_))
         wake_.ring();
+}
+
+void Engine::ring_driver() {
+    if (!std::exchange(driver_is_rung_, true)) driver_wake_.ring();
+}
+
+void Engine::answer_for_driver() {
+    if (std::exchange(driver_is_rung_, false)) driver_wake_.answer();
 }
 
 bool Engine::is_driven(std::uint32_t looks_seen) const {
@@ -120,36 +129,33 @@ void Engine::help() {
     }
 }
 
-Engine::Waiting::Waiting(Engine& engine, Hurry hurry) : engine_(engine), hurry_(hurry) {
-    const Waiting* nobody = nullptr;
-    if (hurry == Hurry::yes)
-        engine_.driver_.store(this);
-    else
-        engine_.driver_.compare_exchange_strong(nobody, this);
+Engine::Waiting::~Waiting() {
+    Hold hold;
+    if (drives()) resign();
 }
 
-Engine::Waiting::~Waiting() {
-    resign();
+void Engine::Waiting::begin_to_drive() {
+    if (hurry_ == Hurry::yes || !engine_.driver_.load()) engine_.driver_.store(this);
 }
 
 void Engine::Waiting::resign() {
-    const Waiting* ours = this;
-    if (!engine_.driver_.compare_exchange_strong(ours, nullptr)) return;
-    engine_.driver_sleeps_.store(false, std::memory_order_relaxed);
+    engine_.answer_for_driver();  // the next one shall not wake for what was meant for this one
+    engine_.driver_.store(nullptr);
     if (engine_.helper_.load() == Helper::off_duty) engine_.wake_.ring();
     if (engine_.waits_elsewhere_.load() > 0) engine_.will_wait_elsewhere();
 }
 
 void Engine::Waiting::turn() {
+    if (!has_turned_) begin_to_drive();
+    bool is_first = !std::exchange(has_turned_, true);
     if (!drives()) return;
     // Where others look at the network all the time, one more is in their way.
     bool is_needed = hurry_ == Hurry::yes || engine_.waits_elsewhere_.load() > 0;
     auto looks = engine_.looks_.load(std::memory_order_relaxed) - looks_seen_;
-    if (has_turned_ && looks > (is_needed ? looks_of_a_spinner : 0)) return resign();
+    if (!is_first && looks > (is_needed ? looks_of_a_spinner : 0)) return resign();
+    engine_.answer_for_driver();  // what it was rung for is looked for now
     engine_.world_->turn(Wait::not_at_all);
     due_ = engine_.driver_wakes_ = engine_.world_->due();
-    has_turned_ = true;
-    engine_.driver_sleeps_.store(true, std::memory_order_relaxed);
     looks_seen_ = engine_.looks_.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
@@ -162,7 +168,7 @@ int Engine::Waiting::sleep(int descriptor, std::optional<Instant> end) {
                         {engine_.driver_wake_.descriptor(), POLLIN, 0}};
     auto ready = ::poll(sources, is_driver ? 3 : 1, ms_until(wake_by));
     if (ready < 0) return ready;
-    if (is_driver && sources[2].revents != 0) engine_.driver_wake_.answer();
+    // The bell is answered in the next turn, and only by who still drives then.
     return sources[0].revents != 0;
 }
 
