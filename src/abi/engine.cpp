@@ -20,9 +20,10 @@ pthread_mutex_t the_lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
 Engine* the_engine = nullptr;
 unsigned the_generation = 0;
 
+/// Never destroyed: the helper may still have something to tell while the process ends.
 std::function<void(const verbs::AsyncEvent&)>& event_listener() {
-    static std::function<void(const verbs::AsyncEvent&)> listener;
-    return listener;
+    static auto* listener = new std::function<void(const verbs::AsyncEvent&)>;
+    return *listener;
 }
 
 /// At the end of the process. A socket closed by the kernel answers what its peer sends then with a
