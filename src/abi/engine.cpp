@@ -26,20 +26,31 @@ std::function<void(const verbs::AsyncEvent&)>& event_listener() {
     return *listener;
 }
 
+/// False if it cannot be had in time.
+bool lock_within(Duration patience) {
+    auto until = linux::read_clock() + patience;
+    timespec time{.tv_sec = until.nanoseconds / 1'000'000'000,
+                  .tv_nsec = until.nanoseconds % 1'000'000'000};
+    return ::pthread_mutex_clocklock(&the_lock, CLOCK_MONOTONIC, &time) == 0;
+}
+
 /// At the end of the process. A socket closed by the kernel answers what its peer sends then with a
 /// reset, and with that the last of what we have sent may be thrown away.
+///
+/// Not by a Hold: a program may call exit() in the handler of a signal that came amid one, and who
+/// has the lock then is this thread itself.
 void let_last_words_arrive() {
-    constexpr auto patience = std::chrono::milliseconds(1'500);
-    auto give_up = linux::read_clock() + patience;
+    auto give_up = linux::read_clock() + limits::last_words;
     for (;;) {
         pollfd source{-1, POLLIN, 0};
-        {
-            Hold hold;
-            if (!the_engine || the_engine->world().lingering() == 0) return;
+        if (!lock_within(limits::lock_at_exit)) return;
+        bool has_some = the_engine && the_engine->world().lingering() > 0;
+        if (has_some) {
             the_engine->world().turn(Wait::not_at_all);
             source.fd = the_engine->world().descriptor();
         }
-        if (linux::read_clock() >= give_up) return;
+        ::pthread_mutex_unlock(&the_lock);
+        if (!has_some || linux::read_clock() >= give_up) return;
         ::poll(&source, 1, 10);
     }
 }

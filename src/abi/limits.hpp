@@ -25,6 +25,10 @@ inline constexpr Duration patience_with_events = std::chrono::milliseconds(10);
 inline constexpr int deregistration_ms = 5'000;
 /// How long a queue pair's way back to RESET waits for the end of its connection.
 inline constexpr int reset_ms = 2'000;
+/// How long the end of the process waits for the last bytes to arrive, and how long for the lock,
+/// which nobody has for long except a thread that was interrupted in its Hold.
+inline constexpr Duration last_words = std::chrono::milliseconds(1'500);
+inline constexpr Duration lock_at_exit = std::chrono::milliseconds(200);
 /// Destroyed, and still there for programs that poll them once more.
 inline constexpr std::size_t buried_completion_queues = 16;
 /// Every queue pair can send so many bytes without a look at tags, whether asked for or not.
