@@ -269,6 +269,42 @@ TEST_F(Connections, TakeAQueuePairThatTheApplicationMadeItself) {
     active->qp = own;
 }
 
+TEST_F(Connections, TakeAQueuePairThatWasReset) {
+    auto [first, first_peer] = connected();
+    ibv_qp_attr attributes{};
+    attributes.qp_state = IBV_QPS_RESET;
+    ASSERT_EQ(ibv_modify_qp(first->qp, &attributes, IBV_QP_STATE), 0);
+    auto second = make_id(client.raw);
+    EndAddress at("127.0.0.1", port);
+    ASSERT_EQ(rdma_resolve_addr(second.get(), nullptr, at.raw(), 2000), 0);
+    std::string told;
+    while (told != "RDMA_CM_EVENT_ADDR_RESOLVED") {
+        ASSERT_NE(told, "nothing");
+        told = client.next().kind();
+    }
+    ASSERT_EQ(rdma_resolve_route(second.get(), 2000), 0);
+    auto param = saying("");
+    param.qp_num = first->qp->qp_num;
+    ASSERT_EQ(rdma_connect(second.get(), &param), 0) << std::strerror(errno);
+    for (;;) {
+        auto event = server.next();
+        ASSERT_TRUE(event);
+        if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST) continue;  // of the first one's end
+        Id passive(event->id);
+        event.acknowledge();
+        give_queue_pair(*passive);
+        ASSERT_EQ(rdma_accept(passive.get(), nullptr), 0);
+        while (told != "RDMA_CM_EVENT_ESTABLISHED") {
+            ASSERT_NE(told, "nothing");
+            told = client.next().kind();
+        }
+        // The last of the first connection ends nothing of the second.
+        rdma_disconnect(first.get());
+        EXPECT_EQ(first->qp->state, IBV_QPS_RTS);
+        break;
+    }
+}
+
 class Endpoints : public testing::Test {
 protected:
     Endpoints() {

@@ -280,6 +280,24 @@ TEST_F(Events, AreNotRaisedByAnEndThatWasAskedFor) {
     EXPECT_EQ(a->queue_pair()->state, IBV_QPS_RESET);
 }
 
+TEST_F(Events, DoNotFollowAQueuePairThroughAReset) {
+    connect({});
+    auto go = [&](ibv_qp_state state) {
+        ibv_qp_attr wish{};
+        wish.qp_state = state;
+        return ibv_modify_qp(a->queue_pair(), &wish, IBV_QP_STATE);
+    };
+    EXPECT_EQ(go(IBV_QPS_SQD), EOPNOTSUPP);
+    ASSERT_EQ(go(IBV_QPS_RESET), 0);
+    EXPECT_EQ(async_event(), IBV_EVENT_QP_FATAL) << "b did not ask for it";
+    EXPECT_EQ(async_event(50), -1);
+    EXPECT_EQ(a->queue_pair()->state, IBV_QPS_RESET);
+    EXPECT_EQ(go(IBV_QPS_INIT), 0);
+    ASSERT_EQ(a->receive(1, 0, 8), 0);
+    ibv_wc none{};
+    EXPECT_EQ(ibv_poll_cq(a->completions, 1, &none), 0) << "it waits for another connection";
+}
+
 TEST_F(Events, AndAllElseOfAParentAreForgottenInItsChild) {
     if (watched_by_thread_sanitizer) GTEST_SKIP() << "it does not follow a fork";
     connect({});

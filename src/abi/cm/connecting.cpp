@@ -14,7 +14,11 @@ namespace {
 QueuePair* chosen_queue_pair(Identifier& one, const rdma_conn_param* wishes) {
     if (!one.qp && !wishes) return nullptr;
     one.queue_pair = one.qp ? one.qp->qp_num : wishes->qp_num;
-    return queue_pair_of(one);
+    auto& all = Inventory::get().queue_pairs;
+    auto found = all.find(one.queue_pair);
+    if (found == all.end()) return nullptr;
+    one.queue_pair_resets = found->second->resets;
+    return found->second;
 }
 
 bool are_in_range(const rdma_conn_param* wishes) {

@@ -30,7 +30,8 @@ void Identifier::call_later(Duration delay, std::function<void()> task) {
 QueuePair* queue_pair_of(Identifier& one) {
     auto& all = Inventory::get().queue_pairs;
     auto found = all.find(one.queue_pair);
-    return found == all.end() ? nullptr : found->second;
+    bool is_it = found != all.end() && found->second->resets == one.queue_pair_resets;
+    return is_it ? found->second : nullptr;
 }
 
 void silence(Identifier& one) {

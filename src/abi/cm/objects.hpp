@@ -100,7 +100,8 @@ struct Identifier : rdma_cm_id, Born {
     bool is_between_attempts = false;
     std::unique_ptr<Timer> timer;
 
-    std::uint32_t queue_pair = 0;  ///< the number of the one that is connected
+    std::uint32_t queue_pair = 0;         ///< the number of the one that is connected
+    std::uint32_t queue_pair_resets = 0;  ///< of it, before that
     std::uint16_t inbound_reads = 0, outbound_reads = 0;
 
     std::vector<std::byte> private_data;                ///< to connect with
@@ -134,7 +135,7 @@ std::unique_ptr<EventChannel> make_channel();
 bool give_own_channel(Identifier& one);
 /// Moves what it has to report, and what it will have.
 void report_to(Identifier& one, EventChannel* channel);
-/// The queue pair as the application knows it, if it is still there.
+/// The queue pair as the application knows it, if it is still there and has not been reset since.
 QueuePair* queue_pair_of(Identifier& one);
 
 // Outside a Hold.

@@ -210,6 +210,7 @@ struct QueuePair : ibv_qp_ex, Born, Tenant {
     std::uint8_t reads_out = 0, reads_in = 0;  ///< likewise, or as the connection has them
     bool ends_as_asked = false;  ///< ibv_modify_qp() has ended it, and nobody need be told
     bool is_resetting = false;   ///< it does, and nothing at all is told
+    std::uint32_t resets = 0;    ///< what connections of before say is not about it any more
     std::uint32_t events_delivered = 0;
     std::unique_ptr<WorkBuilder, void (*)(WorkBuilder*)> builder{nullptr, nullptr};
 

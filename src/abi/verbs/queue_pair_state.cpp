@@ -16,15 +16,12 @@ namespace weft::abi {
 namespace {
 
 /// Besides those to RESET and to ERR, which can be had from everywhere.
-constexpr std::array<std::pair<ibv_qp_state, ibv_qp_state>, 8> steps{{
+constexpr std::array<std::pair<ibv_qp_state, ibv_qp_state>, 5> steps{{
     {IBV_QPS_RESET, IBV_QPS_INIT},
     {IBV_QPS_INIT, IBV_QPS_INIT},
     {IBV_QPS_INIT, IBV_QPS_RTR},
     {IBV_QPS_RTR, IBV_QPS_RTS},
     {IBV_QPS_RTS, IBV_QPS_RTS},
-    {IBV_QPS_RTS, IBV_QPS_SQD},
-    {IBV_QPS_SQD, IBV_QPS_SQD},
-    {IBV_QPS_SQD, IBV_QPS_RTS},
 }};
 
 bool is_step(ibv_qp_state from, ibv_qp_state to) {
@@ -50,6 +47,8 @@ int check(const QueuePair& queue_pair, const ibv_qp_attr& wish, int mask) {
     if ((mask & IBV_QP_CUR_STATE) && wish.cur_qp_state != from) return EINVAL;
     if ((mask & IBV_QP_PORT) && wish.port_num != 1) return EINVAL;
     if (!(mask & IBV_QP_STATE)) return 0;
+    // A send queue that rests while the connection goes on is InfiniBand's.
+    if (wish.qp_state == IBV_QPS_SQD) return EOPNOTSUPP;
     if (!is_step(from, wish.qp_state)) return EINVAL;
     // There is no way to be ready to send without a connection.
     bool runs = queue_pair.engine_side->state() == verbs::QueuePairState::running;
@@ -64,6 +63,7 @@ void remember(QueuePair& queue_pair, const ibv_qp_attr& wish, int mask) {
 
 /// Outside a Hold. The engine takes a queue pair back only when its connection is gone, and that
 /// has last words for the peer: they go first, if they can. What was posted completes as flushed.
+/// The news of that end must have been told, to deaf ears, before the queue pair is fresh again.
 int reset(QueuePair& queue_pair) {
     using Clock = std::chrono::steady_clock;
     auto end = Clock::now() + std::chrono::milliseconds(limits::reset_ms);
@@ -73,8 +73,10 @@ int reset(QueuePair& queue_pair) {
             queue_pair.is_resetting = true;
             queue_pair.engine_side->fail();
             Engine::get().poll();
+            Engine::get().push();
             bool is_done = queue_pair.engine_side->reset().has_value();
             if (is_done) set_state(queue_pair, IBV_QPS_RESET);
+            if (is_done) ++queue_pair.resets;
             if (is_done || Clock::now() > end) {
                 queue_pair.is_resetting = false;
                 queue_pair.ends_as_asked = !is_done;
