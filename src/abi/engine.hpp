@@ -52,8 +52,9 @@ public:
     static bool start();
     /// Inside a Hold, after start().
     static Engine& get();
-    /// Inside a Hold. Counts the forks this process has behind it: an object that was made under
-    /// another number belongs to the parent, and all that may be done with it is to forget it.
+    /// Counts the forks this process has behind it: an object that was made under another number
+    /// belongs to the parent, and all that may be done with it is to forget it. It changes before a
+    /// child has a second thread, so it can be asked at any time.
     static unsigned generation();
 
     /// In a child of fork().

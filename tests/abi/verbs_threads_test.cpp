@@ -3,6 +3,8 @@
 // the thread sanitizer too. And memory that goes away while it is registered.
 #include <sys/mman.h>
 
+#include <atomic>
+
 #include "abi/verbs_fixture.hpp"
 
 namespace weft::test {
@@ -53,6 +55,39 @@ TEST(Threads, WorkBesideEachOther) {
     std::array<Conversation, 8> all;  // made here: googletest's fixtures are not for threads
     for (unsigned i = 0; i < all.size(); ++i) threads.emplace_back([&, i] { all[i].hold(i); });
     for (auto& thread : threads) thread.join();
+}
+
+TEST_F(ConnectedTest, LetsTwoThreadsReadOneQueueInTurns) {
+    constexpr std::uint64_t rounds = 200, batch = 32;
+    connect({});
+    ibv_qp_attr error{};
+    error.qp_state = IBV_QPS_ERR;
+    ASSERT_EQ(ibv_modify_qp(a->queue_pair(), &error, IBV_QP_STATE), 0);
+    std::vector<std::atomic<int>> seen(rounds * batch);
+    std::atomic<std::uint64_t> taken{0};
+    std::atomic<int> torn{0};
+    auto reads = [&] {
+        ibv_poll_cq_attr none{};
+        while (taken < seen.size()) {
+            if (ibv_start_poll(a->extended, &none) != 0) continue;
+            auto id = a->extended->wr_id;
+            std::this_thread::yield();
+            if (a->extended->wr_id != id || a->extended->status != IBV_WC_WR_FLUSH_ERR) ++torn;
+            if (id < seen.size()) ++seen[id];
+            ibv_end_poll(a->extended);
+            ++taken;
+        }
+    };
+    std::thread one(reads), other(reads);
+    // What is posted now is flushed at once.
+    for (std::uint64_t id = 0; id < seen.size(); ++id) {
+        while (taken + batch <= id) std::this_thread::yield();
+        ASSERT_EQ(a->receive(id, 0, 8), 0);
+    }
+    one.join();
+    other.join();
+    EXPECT_EQ(torn, 0);
+    for (auto& times : seen) ASSERT_EQ(times, 1);
 }
 
 /// Pages of b's, registered, that a may write to and read from.

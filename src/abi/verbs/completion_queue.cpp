@@ -83,6 +83,10 @@ ibv_cq_ex* create_completion_queue(ibv_context* face, ibv_cq_init_attr_ex* wish)
         queue->cq_context = wish->cq_context;
         queue->cqe = static_cast<int>(queue->engine_side->capacity());
         fill_readers(*queue);
+        bool has_one_thread = (wish->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
+                              (wish->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED);
+        pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+        if (!has_one_thread) queue->turn = fresh;
         Inventory::get().completion_queues[queue->engine_side.get()] = itself;
         queue->channel = wish->channel;
         if (wish->channel) ++wish->channel->refcnt;

@@ -176,8 +176,9 @@ struct CompletionQueue : ibv_cq_ex, Born, Tenant {
     std::uint32_t events_waiting = 0;    ///< in the channel
     std::uint32_t events_delivered = 0;  ///< to be acknowledged before it can go
     std::uint32_t async_events_delivered = 0;
-    verbs::Completion current{};      ///< what the readers of ibv_cq_ex read
-    CompletionQueue* next = nullptr;  ///< in the channel, while it has events there
+    verbs::Completion current{};  ///< what the readers of ibv_cq_ex read, and whose turn that is:
+    std::optional<pthread_mutex_t> turn;  ///< none where the application has one thread for it
+    CompletionQueue* next = nullptr;      ///< in the channel, while it has events there
 
     ibv_cq* face() { return reinterpret_cast<ibv_cq*>(static_cast<ibv_cq_ex*>(this)); }
 };

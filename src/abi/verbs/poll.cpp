@@ -37,19 +37,34 @@ bool take_one(CompletionQueue& queue) {
     return true;
 }
 
+bool find_one(CompletionQueue& queue) {
+    Hold hold;
+    if (!queue.engine_side) return false;
+    if (take_one(queue)) return true;
+    Engine::get().poll();
+    return take_one(queue);
+}
+
+void end_poll(ibv_cq_ex* face) {
+    auto& queue = of(face);
+    if (queue.turn) ::pthread_mutex_unlock(&*queue.turn);
+}
+
+/// What it finds is this thread's to read until end_poll().
 int start_poll(ibv_cq_ex* face, ibv_poll_cq_attr* attributes) {
     if (attributes && attributes->comp_mask) return EINVAL;
-    Hold hold;
     auto& queue = of(face);
     if (queue.is_inherited()) return EIO;
-    if (take_one(queue)) return 0;
-    Engine::get().poll();
-    return take_one(queue) ? 0 : ENOENT;
+    if (queue.turn) ::pthread_mutex_lock(&*queue.turn);
+    if (find_one(queue)) return 0;
+    end_poll(face);
+    return ENOENT;
 }
 
 int next_poll(ibv_cq_ex* face) {
     Hold hold;
-    return take_one(of(face)) ? 0 : ENOENT;
+    auto& queue = of(face);
+    return queue.engine_side && take_one(queue) ? 0 : ENOENT;
 }
 
 }  // namespace
@@ -61,6 +76,7 @@ int poll_completions(ibv_cq* face, int most, ibv_wc* into) {
         errno = most < 0 ? EINVAL : EIO;
         return -1;
     }
+    if (!queue.engine_side) return 0;
     if (int found = take(queue, most, into)) return found;
     Engine::get().poll();
     return take(queue, most, into);
@@ -69,7 +85,7 @@ int poll_completions(ibv_cq* face, int most, ibv_wc* into) {
 void fill_readers(ibv_cq_ex& face) {
     face.start_poll = start_poll;
     face.next_poll = next_poll;
-    face.end_poll = [](ibv_cq_ex*) {};
+    face.end_poll = end_poll;
     face.read_opcode = [](ibv_cq_ex* queue) { return opcode_of(of(queue).current); };
     face.read_vendor_err = [](ibv_cq_ex*) -> std::uint32_t { return 0; };
     face.read_byte_len = [](ibv_cq_ex* queue) { return of(queue).current.bytes; };
