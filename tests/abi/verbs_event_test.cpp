@@ -137,9 +137,41 @@ TEST_F(Events, KeepTheirQueueUntilTheyAreAcknowledged) {
     });
     std::this_thread::sleep_for(30ms);
     EXPECT_FALSE(gone);
+    ibv_wc none{};
+    EXPECT_EQ(ibv_poll_cq(told, 1, &none), 0) << "who has the event may go on for a while";
+    EXPECT_EQ(ibv_req_notify_cq(told, 0), 0);
+    EXPECT_EQ(ibv_resize_cq(told, 8), EINVAL);
     ibv_ack_cq_events(told, 1);
     destroys.join();
     EXPECT_EQ(ibv_destroy_comp_channel(one.channel), 0);
+}
+
+TEST_F(Events, KeepTheirQueuePairUntilTheyAreAcknowledged) {
+    connect({});
+    ibv_qp_attr error{};
+    error.qp_state = IBV_QPS_ERR;
+    ASSERT_EQ(ibv_modify_qp(a->queue_pair(), &error, IBV_QP_STATE), 0);
+    ibv_async_event event{};
+    ASSERT_EQ(ibv_get_async_event(b->id->verbs, &event), 0);
+    ASSERT_EQ(event.element.qp, b->queue_pair());
+    std::atomic<bool> gone{false};
+    std::thread destroys([&] {
+        rdma_destroy_qp(b->id);
+        gone = true;
+    });
+    std::this_thread::sleep_for(30ms);
+    EXPECT_FALSE(gone);
+    auto* told = event.element.qp;
+    ibv_qp_attr now{};
+    ibv_qp_init_attr made{};
+    EXPECT_EQ(ibv_query_qp(told, &now, IBV_QP_STATE, &made), EINVAL);
+    EXPECT_EQ(ibv_modify_qp(told, &error, IBV_QP_STATE), EINVAL);
+    ibv_recv_wr receive{1, nullptr, nullptr, 0};
+    ibv_recv_wr* bad = nullptr;
+    EXPECT_EQ(ibv_post_recv(told, &receive, &bad), EINVAL);
+    EXPECT_EQ(bad, &receive);
+    ibv_ack_async_event(&event);
+    destroys.join();
 }
 
 TEST_F(Events, DoNotKeepAThreadThatIsCancelled) {

@@ -98,6 +98,7 @@ int request_notification(ibv_cq* face, int solicited_only) {
     Hold hold;
     auto& queue = of(*face);
     if (queue.is_inherited()) return EIO;
+    if (!queue.engine_side) return 0;  // as when it is gone: it will have nothing
     using enum verbs::CompletionQueue::Wanted;
     queue.engine_side->arm(solicited_only ? solicited : any);
     queue.is_armed = true;
@@ -126,7 +127,7 @@ int ibv_resize_cq(ibv_cq* face, int entries) {
     if (entries <= 0) return EINVAL;
     Hold hold;
     auto& queue = of(*face);
-    if (queue.is_inherited()) return EIO;
+    if (int wrong = why_unusable(queue)) return wrong;
     try {
         auto resized = queue.engine_side->resize(static_cast<std::size_t>(entries));
         if (!resized) return errno_of(resized.error());

@@ -7,6 +7,7 @@
 #include <infiniband/verbs.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -26,6 +27,15 @@ struct Born {
     /// It is the parent's: it may be forgotten, and nothing else.
     bool is_inherited() const { return generation != Engine::generation(); }
 };
+
+/// Why nothing can be done with a queue or queue pair; 0 if something can. It is the parent's, or
+/// it is being destroyed and waits only for the events of it to be acknowledged: who has fetched
+/// them may still name it.
+template <class Object>
+int why_unusable(const Object& object) {
+    if (object.is_inherited()) return EIO;
+    return object.engine_side ? 0 : EINVAL;
+}
 
 /// An RNIC that applications find in the device list. The first fields are as libibverbs' own
 /// `verbs_device` has them: libmlx5 and libefa look at `ops` to see whose device it is.

@@ -86,9 +86,9 @@ int post_all(Queue& queue, std::uint32_t pieces_max, ibv_recv_wr* work, ibv_recv
 int post_sends(ibv_qp* face, ibv_send_wr* work, ibv_send_wr** bad) {
     Hold hold;
     auto& queue_pair = of(*face);
-    if (queue_pair.is_inherited()) {
+    if (int wrong = why_unusable(queue_pair)) {
         *bad = work;
-        return EIO;
+        return wrong;
     }
     int failed = 0;
     for (; work; work = work->next) {
@@ -105,9 +105,9 @@ int post_sends(ibv_qp* face, ibv_send_wr* work, ibv_send_wr** bad) {
 int post_receives(ibv_qp* face, ibv_recv_wr* work, ibv_recv_wr** bad) {
     Hold hold;
     auto& queue_pair = of(*face);
-    if (queue_pair.is_inherited()) {
+    if (int wrong = why_unusable(queue_pair)) {
         *bad = work;
-        return EIO;
+        return wrong;
     }
     if (face->srq) {
         *bad = work;
@@ -119,9 +119,9 @@ int post_receives(ibv_qp* face, ibv_recv_wr* work, ibv_recv_wr** bad) {
 int post_shared_receives(ibv_srq* face, ibv_recv_wr* work, ibv_recv_wr** bad) {
     Hold hold;
     auto& queue = of(*face);
-    if (queue.is_inherited()) {
+    if (int wrong = why_unusable(queue)) {
         *bad = work;
-        return EIO;
+        return wrong;
     }
     return post_all(*queue.engine_side, queue.limits.max_sge, work, bad);
 }

@@ -103,7 +103,7 @@ int ibv_modify_qp(ibv_qp* face, ibv_qp_attr* wish, int mask) {
     auto& queue_pair = of(*face);
     {
         Hold hold;
-        if (queue_pair.is_inherited()) return EIO;
+        if (int wrong = why_unusable(queue_pair)) return wrong;
         if (int wrong = check(queue_pair, *wish, mask)) return wrong;
         remember(queue_pair, *wish, mask);
         if (!(mask & IBV_QP_STATE)) return 0;
@@ -122,7 +122,7 @@ int ibv_modify_qp(ibv_qp* face, ibv_qp_attr* wish, int mask) {
 int ibv_query_qp(ibv_qp* face, ibv_qp_attr* attributes, int, ibv_qp_init_attr* initial) {
     Hold hold;
     auto& queue_pair = of(*face);
-    if (queue_pair.is_inherited()) return EIO;
+    if (int wrong = why_unusable(queue_pair)) return wrong;
     set_state(queue_pair, state_now(queue_pair));
     *attributes = {};
     attributes->qp_state = attributes->cur_qp_state = face->state;

@@ -82,7 +82,7 @@ int ibv_modify_srq(ibv_srq* face, ibv_srq_attr* attributes, int mask) {
     if (mask & IBV_SRQ_MAX_WR) return EOPNOTSUPP;  // IBV_DEVICE_SRQ_RESIZE is not among our flags
     Hold hold;
     auto& queue = of(*face);
-    if (queue.is_inherited()) return EIO;
+    if (int wrong = why_unusable(queue)) return wrong;
     if (!(mask & IBV_SRQ_LIMIT)) return 0;
     auto set = queue.engine_side->set_low_water(attributes->srq_limit);
     if (!set) return errno_of(set.error());

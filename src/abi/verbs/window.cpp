@@ -38,7 +38,8 @@ int free_window(ibv_mw* face) {
 int bind_window(ibv_qp* face, ibv_mw* window, ibv_mw_bind* wish) {
     Hold hold;
     auto& queue_pair = of(*face);
-    if (queue_pair.is_inherited() || of(*window).is_inherited()) return EIO;
+    if (int wrong = why_unusable(queue_pair)) return wrong;
+    if (of(*window).is_inherited()) return EIO;
     auto binding = binding_of(window->rkey, wish->bind_info);
     verbs::SendRequest request{
         .id = wish->wr_id,

@@ -126,7 +126,7 @@ int post(QueuePair& queue_pair, WorkBuilder& builder) {
     if (builder.failed) return builder.failed;
     builder.join();
     Hold hold;
-    if (queue_pair.is_inherited()) return EIO;
+    if (int wrong = why_unusable(queue_pair)) return wrong;
     auto good = queue_pair.engine_side->check(builder.requests);
     if (!good) return errno_of(good.error());
     for (std::size_t i = 0; i < builder.requests.size(); ++i) {
