@@ -135,6 +135,7 @@ extern "C" {
 
 int ibv_get_async_event(ibv_context* face, ibv_async_event* event) {
     auto& context = of(*face);
+    std::optional<Stay> stay;  // programs close the context under a thread that waits for good
     {
         Hold hold;
         if (context.born.is_inherited()) {
@@ -146,9 +147,8 @@ int ibv_get_async_event(ibv_context* face, ibv_async_event* event) {
             errno = EAGAIN;
             return -1;
         }
+        stay.emplace(context);
     }
-    // Programs close the context under a thread that waits here for good.
-    Stay stay(context);
     for (;;) {
         if (!wait_for_event(face->async_fd)) return -1;
         Hold hold;

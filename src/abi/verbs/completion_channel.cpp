@@ -46,13 +46,11 @@ void free_channel(CompletionChannel& channel) {
     delete &channel;
 }
 
-/// A thread that waits at a channel; programs destroy it under one that they cancel later.
+/// A thread that waits at a channel; programs destroy it under one that they cancel later. Made in
+/// the Hold in which it was seen that there is something to wait for, unmade outside.
 class Reader {
 public:
-    explicit Reader(CompletionChannel& channel) : channel_(channel) {
-        Hold hold;
-        ++channel_.readers;
-    }
+    explicit Reader(CompletionChannel& channel) : channel_(channel) { ++channel_.readers; }
     ~Reader() {
         Hold hold;
         if (--channel_.readers == 0 && channel_.is_destroyed) free_channel(channel_);
@@ -81,7 +79,6 @@ CompletionQueue* take_unfounded(CompletionChannel& channel) {
 /// coming then, and wake it. So who has waited for a while although the network brought something
 /// is given an event without a completion, as any program must expect.
 CompletionQueue* await_event(CompletionChannel& channel, Engine& engine) {
-    Reader reader(channel);
     Engine::Waiting waiting(engine, Engine::Waiting::Hurry::yes);
     std::optional<Instant> end;
     for (bool network_spoke = false;;) {
@@ -159,6 +156,7 @@ int ibv_get_cq_event(ibv_comp_channel* face, ibv_cq** cq, void** cq_context) {
     auto& channel = of(*face);
     Engine* engine = nullptr;
     CompletionQueue* queue = nullptr;
+    std::optional<Reader> reader;
     {
         Hold hold;
         if (channel.is_inherited()) {
@@ -175,6 +173,7 @@ int ibv_get_cq_event(ibv_comp_channel* face, ibv_cq** cq, void** cq_context) {
             return -1;
         }
         engine = &Engine::get();
+        if (!queue) reader.emplace(channel);
     }
     if (!queue) queue = await_event(channel, *engine);
     if (!queue) return -1;

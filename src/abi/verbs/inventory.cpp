@@ -52,7 +52,6 @@ bool has_room_for(Kind kind) {
 }
 
 Stay::Stay(Context& context) : context_(context) {
-    Hold hold;
     ++context_.users;
 }
 

@@ -89,7 +89,8 @@ enum class Kind : std::uint8_t {
 /// Whether one more of the kind is allowed.
 bool has_room_for(Kind kind);
 
-/// Keeps a context while a thread waits in it, also if the thread is cancelled. Outside a Hold.
+/// Keeps a context while a thread waits in it, also if the thread is cancelled. Made in the Hold in
+/// which it was seen that there is something to wait for, unmade outside.
 class Stay {
 public:
     explicit Stay(Context& context);
