@@ -199,6 +199,10 @@ public:
     /// Everything posted completes as flushed, what the network has bytes of when it is done with
     /// them; and nothing more is taken. The connection ends.
     virtual void fail() = 0;
+    /// If bytes of that memory are lent to the network here, the connection ends at once and
+    /// without a last word, and they are back: for an owner who cannot wait any longer for a peer
+    /// that takes nothing. Whether it was so.
+    virtual bool give_back(SteeringTag tag) = 0;
     /// From failed to idle: to be connected again. Completions not polled yet stay where they are.
     virtual Result<void> reset() = 0;
 };

@@ -21,7 +21,8 @@ inline constexpr std::size_t queue_pairs = 65'536;
 inline constexpr std::size_t events_waiting = 4'096;
 /// How long a thread that waits for an event is left without one although the network has moved.
 inline constexpr Duration patience_with_events = std::chrono::milliseconds(10);
-/// How long deregistering waits for bytes the network still has.
+/// How long deregistering waits for bytes the network still has, before it ends the connections
+/// that have them.
 inline constexpr int deregistration_ms = 5'000;
 /// How long a queue pair's way back to RESET waits for the end of its connection.
 inline constexpr int reset_ms = 2'000;

@@ -248,6 +248,15 @@ void FpduSender::pop() {
     if (fpdu.ends == Ends::a_message) source_.message_sent();
 }
 
+bool FpduSender::holds(SteeringTag tag) const {
+    auto has_it = [&](const HeldTags& tags) {
+        return std::find(tags.begin(), tags.end(), tag) != tags.end();
+    };
+    for (std::size_t i = 0; i < lent_; ++i)
+        if (lent(i).ends != Ends::nothing && has_it(lent(i).held)) return true;
+    return has_it(cutting_held_);
+}
+
 void FpduSender::release(const HeldTags& tags) {
     for (SteeringTag tag : tags) memory_.release(tag);
 }

@@ -59,6 +59,8 @@ public:
     std::uint64_t fpdus_sent() const { return fpdu_count_ - lent_; }
     std::uint64_t octets_sent() const { return octets_sent_; }
     bool holds_buffers() const { return copied_bytes_ > 0; }
+    /// Whether bytes of that memory are among what is lent, or will be before the message ends.
+    bool holds(SteeringTag tag) const;
 
     /// Nothing more will ever be pending.
     bool is_wound_up() const { return winding_up_ && lent_ == 0 && !last_ && cutter_.done(); }
@@ -106,7 +108,7 @@ private:
     void mark(Fpdu& fpdu);
     void pop();
     void release(const HeldTags& tags);
-    Fpdu& lent(std::size_t i) { return room_->fpdus[(first_ + i) % limits::fpdus_lent]; }
+    Fpdu& lent(std::size_t i) const { return room_->fpdus[(first_ + i) % limits::fpdus_lent]; }
 
     MessageSource& source_;
     MemoryHolds& memory_;

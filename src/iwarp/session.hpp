@@ -54,6 +54,8 @@ public:
     OutstandingReads& reads() { return reads_; }
     /// Whether the peer's message waits for a receive to be posted.
     bool waits_for_receive() const { return receiver_.is_stalled(); }
+    /// Whether bytes of that memory are lent to the network by it.
+    bool holds(SteeringTag tag) const { return sender_.holds(tag); }
     /// Whether it has ended because the peer takes nothing, so that there is no use in last words.
     bool is_stuck() const { return stuck_; }
 

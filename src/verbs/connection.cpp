@@ -157,7 +157,10 @@ void ConnectionObject::tick(Instant now) {
 /// A peer that takes nothing more would keep us from closing for as long as it likes.
 void ConnectionObject::hurry_close(Instant now) {
     if (!close_by_) close_by_ = session()->is_stuck() ? now : now + limits::closing_patience;
-    if (now < *close_by_) return;
+    if (now >= *close_by_) drop_stream();
+}
+
+void ConnectionObject::drop_stream() {
     stream_.reset();
     end(LifeEvent::stream_lost, Error{.code = Code::timed_out});
 }

@@ -83,6 +83,7 @@ private:
     void peer_spoke() override;
     void queue_pair_failed() override { disconnect(); }
     void queue_pair_gone() override;
+    void drop_stream() override;
     void announce() override;
 
     void note(std::optional<iwarp::StartupEvent> event);

@@ -115,6 +115,12 @@ Result<void> QueuePairObject::reset() {
     return {};
 }
 
+bool QueuePairObject::give_back(SteeringTag tag) {
+    if (!link_ || !session_ || !session_->holds(tag)) return false;
+    link_->drop_stream();
+    return true;
+}
+
 iwarp::Session& QueuePairObject::begin_session(const iwarp::Terms& terms,
                                                const iwarp::SessionOptions& options) {
     session_ = std::make_unique<iwarp::Session>(

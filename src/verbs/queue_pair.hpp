@@ -26,6 +26,8 @@ public:
     virtual void queue_pair_failed() = 0;
     /// The queue pair is going away, and with it the session.
     virtual void queue_pair_gone() = 0;
+    /// Ends at once, without a last word, and takes back all that is lent.
+    virtual void drop_stream() = 0;
 
 protected:
     ~QueuePairLink() = default;
@@ -47,6 +49,7 @@ public:
     Result<void> check(std::span<const SendRequest> requests) const override;
     void fail() override;
     Result<void> reset() override;
+    bool give_back(SteeringTag tag) override;
 
     // For its connection.
     bool is_linked() const { return link_ != nullptr; }

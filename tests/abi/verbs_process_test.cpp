@@ -45,5 +45,76 @@ TEST_F(VerbsTest, LetsAHandlerOfASignalEndTheProcess) {
     }
 }
 
+sockaddr_in on_loopback(std::uint16_t port) {
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    at.sin_port = port;
+    return at;
+}
+
+/// In a child: accepts one connection, and never comes back.
+void accept_and_wait(int tell_port) {
+    rdma_cm_id *listener = nullptr, *accepted = nullptr;
+    auto at = on_loopback(0);
+    rdma_create_id(nullptr, &listener, nullptr, RDMA_PS_TCP);
+    rdma_bind_addr(listener, reinterpret_cast<sockaddr*>(&at));
+    rdma_listen(listener, 1);
+    auto port = rdma_get_src_port(listener);
+    if (::write(tell_port, &port, sizeof port) != sizeof port) ::_exit(1);
+    rdma_get_request(listener, &accepted);
+    Side side(accepted, {});
+    rdma_accept(accepted, nullptr);
+    for (;;) ::pause();
+}
+
+/// A peer in a process of its own, which can be made to take nothing.
+class ConnectedToAChild : public testing::Test {
+protected:
+    void SetUp() override {
+        if (watched_by_thread_sanitizer) GTEST_SKIP() << "it does not follow a fork";
+        int ends[2];
+        ASSERT_EQ(::pipe(ends), 0);
+        child = ::fork();
+        if (child == 0) accept_and_wait(ends[1]);
+        std::uint16_t port = 0;
+        ASSERT_EQ(::read(ends[0], &port, sizeof port), ssize_t{sizeof port});
+        for (int end : ends) ::close(end);
+        rdma_cm_id* id = nullptr;
+        auto at = on_loopback(port);
+        ASSERT_EQ(rdma_create_id(nullptr, &id, nullptr, RDMA_PS_TCP), 0);
+        ASSERT_EQ(rdma_resolve_addr(id, nullptr, reinterpret_cast<sockaddr*>(&at), 2000), 0);
+        ASSERT_EQ(rdma_resolve_route(id, 2000), 0);
+        side = std::make_unique<Side>(id, SideOptions{});
+        ASSERT_EQ(rdma_connect(id, nullptr), 0) << std::strerror(errno);
+    }
+    void TearDown() override {
+        if (child <= 0) return;
+        ::kill(child, SIGKILL);
+        ::waitpid(child, nullptr, 0);
+    }
+
+    pid_t child = -1;
+    std::unique_ptr<Side> side;
+};
+
+TEST_F(ConnectedToAChild, TakesMemoryBackFromAPeerThatTakesNothing) {
+    ::kill(child, SIGSTOP);
+    std::vector<char> much(4 << 20);
+    auto* region = ibv_reg_mr(side->domain, much.data(), much.size(), IBV_ACCESS_LOCAL_WRITE);
+    ASSERT_NE(region, nullptr);
+    ibv_sge one{reinterpret_cast<std::uintptr_t>(much.data()),
+                static_cast<std::uint32_t>(much.size()), region->lkey};
+    for (std::uint64_t id = 1; id <= 16; ++id) {
+        auto send = side->work(id, IBV_WR_SEND, one);
+        ASSERT_EQ(side->post(send), 0);
+    }
+    EXPECT_EQ(ibv_dereg_mr(region), 0) << "or the program's next memory would be sent";
+    bool is_flushed = false;
+    for (int i = 0; i < 16 && !is_flushed; ++i)
+        is_flushed = side->completion(100ms).status == IBV_WC_WR_FLUSH_ERR;
+    EXPECT_TRUE(is_flushed);
+}
+
 }  // namespace
 }  // namespace weft::test

@@ -4,11 +4,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "abi/limits.hpp"
 #include "abi/verbs/context.hpp"
 #include "abi/verbs/event_descriptor.hpp"
+#include "abi/verbs/inventory.hpp"
 #include "abi/verbs/rights.hpp"
 
 #undef ibv_reg_mr
@@ -107,23 +109,37 @@ Result<bool> begin_return(Region& region) {
     return region.returning->is_done;
 }
 
+/// Inside a Hold. A peer takes nothing, and has had its time. Programs free their memory now,
+/// whatever they are told, and the network must not send what comes to lie there next: so those
+/// connections end.
+bool insist_on_return(Region& region) {
+    for (auto& [number, queue_pair] : Inventory::get().queue_pairs)
+        queue_pair->engine_side->give_back(region.engine_side->tag());
+    Engine::get().push();
+    return region.returning->is_done;
+}
+
 /// Waits until all bytes are back, so that nobody sees what the caller does with the memory next.
-/// Outside a Hold. EBUSY: windows are bound to it; or a peer takes nothing, and still has not.
+/// Outside a Hold. EBUSY: windows are bound to it.
 int take_back(Region& region) {
     using Clock = std::chrono::steady_clock;
     auto end = Clock::now() + std::chrono::milliseconds(limits::deregistration_ms);
     for (;;) {
         Engine* engine = nullptr;
+        long long left = 0;
         {
             Hold hold;
             auto is_back = begin_return(region);
             if (!is_back) return EBUSY;
             if (*is_back) return 0;
+            left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
+            if (left <= 0) return insist_on_return(region) ? 0 : EBUSY;
             engine = &Engine::get();
         }
-        auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
-        if (left <= 0) return EBUSY;
-        engine->wait_readable(region.returning->descriptor, static_cast<int>(left));
+        // Without a descriptor nobody is woken, and it must be looked at now and then.
+        bool is_told = region.returning->descriptor >= 0;
+        engine->wait_readable(region.returning->descriptor,
+                              static_cast<int>(is_told ? left : std::min(left, 10LL)));
     }
 }
 
