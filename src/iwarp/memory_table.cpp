@@ -147,11 +147,8 @@ Result<MemoryEntry*> MemoryTable::window_to_bind(SteeringTag tag, Asker asker) {
     if (window == nullptr || !window->in_use() || !window->is_window())
         return refused(MemoryFault::invalid_tag);
     if (window->domain != asker.domain) return refused(MemoryFault::wrong_domain);
-    if (window->kind == Kind::window_by_queue_pair) {
-        if (window->state == State::open) return refused(MemoryFault::already_open);
-        return window;
-    }
-    if (window->key != key_of(tag)) return refused(MemoryFault::invalid_tag);
+    if (window->kind == Kind::window_by_queue_pair && window->state == State::open)
+        return refused(MemoryFault::already_open);
     return window;
 }
 
@@ -167,7 +164,7 @@ Result<MemoryEntry*> MemoryTable::region_to_show(const verbs::WindowBinding& bin
 Result<SteeringTag> MemoryTable::bind(const verbs::WindowBinding& binding, Asker asker) {
     WEFT_TRY(MemoryEntry * window, window_to_bind(binding.window, asker));
     bool by_domain = window->kind == Kind::window_by_domain;
-    auto key = by_domain ? static_cast<std::uint8_t>(window->key + 1) : key_of(binding.window);
+    auto key = static_cast<std::uint8_t>(key_of(binding.window) + (by_domain ? 1 : 0));
     if (by_domain && binding.size == 0) {
         close(*window);
         window->key = key;

@@ -46,9 +46,10 @@ public:
     Result<void> fast_register(const verbs::FastRegistration& registration, Asker asker);
     Result<SteeringTag> add_window(DomainId domain, verbs::WindowKind kind);
     /// Returns the tag by which the window is known from now on. A window of the first kind may be
-    /// bound again and gets a new key each time; a size of 0 unbinds it. One of the second kind
-    /// must be invalidated first, takes the key that `binding.window` comes with, and is from now
-    /// on for the asker's queue pair alone.
+    /// bound again and takes the key after that of `binding.window`, whether or not that is its
+    /// present one: the binding of which it was may have been flushed. A size of 0 unbinds it. One
+    /// of the second kind must be invalidated first, takes the key that `binding.window` comes
+    /// with, and is from now on for the asker's queue pair alone.
     Result<SteeringTag> bind(const verbs::WindowBinding& binding, Asker asker);
 
     /// From now on the tag opens nothing; its entry stays, to be registered or bound again. Only

@@ -147,7 +147,6 @@ public:
         if (!window || !window->is_window()) return MemoryFault::invalid_tag;
         if (window->domain != asker.domain) return MemoryFault::wrong_domain;
         bool by_domain = window->kind == Thing::window_by_domain;
-        if (by_domain && window->tag != binding.window) return MemoryFault::invalid_tag;
         if (!by_domain && window->open) return MemoryFault::already_open;
         if (by_domain && binding.size == 0) return std::nullopt;
         Thing* region = opened_by(binding.region);

@@ -33,8 +33,8 @@ int free_window(ibv_mw* face) {
     return 0;
 }
 
-/// Type 1: the engine chooses the new key, the next one, when the work's turn comes. Applications
-/// want to know it now.
+/// Type 1: the window takes the next key when the work's turn comes, and applications want to know
+/// it now. Should the work be flushed, the keys between are never used.
 int bind_window(ibv_qp* face, ibv_mw* window, ibv_mw_bind* wish) {
     Hold hold;
     auto& queue_pair = of(*face);
