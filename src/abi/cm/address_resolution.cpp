@@ -118,33 +118,39 @@ using namespace weft::abi;
 extern "C" {
 
 int rdma_bind_addr(rdma_cm_id* id, sockaddr* address) {
-    if (!id || !address) return fail_with(EINVAL);
-    auto name = read_name(address);
-    if (!name) return fail_with(EAFNOSUPPORT);
-    if (is_inherited(*id)) return fail_with(EIO);
-    return bind_to(of(*id), *name);
+    return act_or_fail([&]() -> int {
+        if (!id || !address) return fail_with(EINVAL);
+        auto name = read_name(address);
+        if (!name) return fail_with(EAFNOSUPPORT);
+        if (is_inherited(*id)) return fail_with(EIO);
+        return bind_to(of(*id), *name);
+    });
 }
 
 int rdma_resolve_addr(rdma_cm_id* id, sockaddr* local, sockaddr* remote, int) {
-    if (!id || !remote) return fail_with(EINVAL);
-    auto name = read_name(remote);
-    if (!name) return fail_with(EAFNOSUPPORT);
-    if (is_inherited(*id)) return fail_with(EIO);
-    if (resolve(of(*id), local, *name) < 0) return -1;
-    return complete(of(*id));
+    return act_or_fail([&]() -> int {
+        if (!id || !remote) return fail_with(EINVAL);
+        auto name = read_name(remote);
+        if (!name) return fail_with(EAFNOSUPPORT);
+        if (is_inherited(*id)) return fail_with(EIO);
+        if (resolve(of(*id), local, *name) < 0) return -1;
+        return complete(of(*id));
+    });
 }
 
 int rdma_resolve_route(rdma_cm_id* id, int) {
-    if (!id) return fail_with(EINVAL);
-    auto& one = of(*id);
-    {
-        Hold hold;
-        if (one.is_inherited()) return fail_with(EIO);
-        if (one.stage != Stage::address_resolved) return fail_with(EINVAL);
-        one.stage = Stage::route_resolved;
-        report(one, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
-    }
-    return complete(one);
+    return act_or_fail([&]() -> int {
+        if (!id) return fail_with(EINVAL);
+        auto& one = of(*id);
+        {
+            Hold hold;
+            if (one.is_inherited()) return fail_with(EIO);
+            if (one.stage != Stage::address_resolved) return fail_with(EINVAL);
+            one.stage = Stage::route_resolved;
+            report(one, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+        }
+        return complete(one);
+    });
 }
 
 }  // extern "C"

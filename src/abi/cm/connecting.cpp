@@ -155,27 +155,33 @@ using namespace weft::abi;
 extern "C" {
 
 int rdma_connect(rdma_cm_id* id, rdma_conn_param* wishes) {
-    if (!id) return fail_with(EINVAL);
-    {
-        Hold hold;
-        if (connect(of(*id), wishes) < 0) return -1;
-    }
-    return complete(of(*id));
+    return act_or_fail([&]() -> int {
+        if (!id) return fail_with(EINVAL);
+        {
+            Hold hold;
+            if (connect(of(*id), wishes) < 0) return -1;
+        }
+        return complete(of(*id));
+    });
 }
 
 int rdma_accept(rdma_cm_id* id, rdma_conn_param* wishes) {
-    if (!id) return fail_with(EINVAL);
-    {
-        Hold hold;
-        if (accept(of(*id), wishes) < 0) return -1;
-    }
-    return complete(of(*id));
+    return act_or_fail([&]() -> int {
+        if (!id) return fail_with(EINVAL);
+        {
+            Hold hold;
+            if (accept(of(*id), wishes) < 0) return -1;
+        }
+        return complete(of(*id));
+    });
 }
 
 int rdma_reject(rdma_cm_id* id, const void* private_data, uint8_t size) {
-    if (!id) return fail_with(EINVAL);
-    auto* octets = static_cast<const std::byte*>(private_data);
-    return reject(of(*id), {octets, octets ? size : std::size_t{0}});
+    return act_or_fail([&]() -> int {
+        if (!id) return fail_with(EINVAL);
+        auto* octets = static_cast<const std::byte*>(private_data);
+        return reject(of(*id), {octets, octets ? size : std::size_t{0}});
+    });
 }
 
 int rdma_reject_ece(rdma_cm_id* id, const void* private_data, uint8_t size) {
@@ -183,14 +189,16 @@ int rdma_reject_ece(rdma_cm_id* id, const void* private_data, uint8_t size) {
 }
 
 int rdma_disconnect(rdma_cm_id* id) {
-    if (!id) return fail_with(EINVAL);
-    bool to_wait = false;
-    {
-        Hold hold;
-        if (disconnect(of(*id)) < 0) return -1;
-        to_wait = will_hear_of_it(of(*id));
-    }
-    return to_wait ? complete(of(*id)) : 0;
+    return act_or_fail([&]() -> int {
+        if (!id) return fail_with(EINVAL);
+        bool to_wait = false;
+        {
+            Hold hold;
+            if (disconnect(of(*id)) < 0) return -1;
+            to_wait = will_hear_of_it(of(*id));
+        }
+        return to_wait ? complete(of(*id)) : 0;
+    });
 }
 
 int rdma_establish(rdma_cm_id* id) {

@@ -41,21 +41,24 @@ extern "C" {
 
 int rdma_create_ep(rdma_cm_id** id, rdma_addrinfo* found, ibv_pd* domain,
                    ibv_qp_init_attr* wishes) {
-    if (!id || !found) return fail_with(EINVAL);
-    rdma_cm_id* made = nullptr;
-    if (make_identifier(nullptr, &made, nullptr, static_cast<rdma_port_space>(found->ai_port_space),
-                        static_cast<ibv_qp_type>(found->ai_qp_type)) < 0)
-        return -1;
-    bool listens = found->ai_flags & RAI_PASSIVE;
-    auto prepared = listens ? prepare_to_listen(of(*made), *found, domain, wishes)
-                            : prepare_to_connect(of(*made), *found, domain, wishes);
-    if (prepared < 0) {
-        auto why = errno;
-        rdma_destroy_ep(made);
-        return fail_with(why);
-    }
-    *id = made;
-    return 0;
+    return act_or_fail([&]() -> int {
+        if (!id || !found) return fail_with(EINVAL);
+        rdma_cm_id* made = nullptr;
+        if (make_identifier(nullptr, &made, nullptr,
+                            static_cast<rdma_port_space>(found->ai_port_space),
+                            static_cast<ibv_qp_type>(found->ai_qp_type)) < 0)
+            return -1;
+        bool listens = found->ai_flags & RAI_PASSIVE;
+        auto prepared = listens ? prepare_to_listen(of(*made), *found, domain, wishes)
+                                : prepare_to_connect(of(*made), *found, domain, wishes);
+        if (prepared < 0) {
+            auto why = errno;
+            rdma_destroy_ep(made);
+            return fail_with(why);
+        }
+        *id = made;
+        return 0;
+    });
 }
 
 void rdma_destroy_ep(rdma_cm_id* id) {

@@ -180,7 +180,7 @@ extern "C" {
 
 rdma_event_channel* rdma_create_event_channel() {
     Hold hold;
-    return make_channel().release();
+    return make_or_refuse([]() -> rdma_event_channel* { return make_channel().release(); });
 }
 
 void rdma_destroy_event_channel(rdma_event_channel* channel) {
@@ -195,16 +195,19 @@ void rdma_destroy_event_channel(rdma_event_channel* channel) {
 }
 
 int rdma_get_cm_event(rdma_event_channel* channel, rdma_cm_event** event) {
-    if (!channel || !event) return fail_with(EINVAL);
-    for (;;) {
-        if (get_event(of(*channel), event) < 0) return -1;
-        if ((*event)->event != RDMA_CM_EVENT_CONNECT_REQUEST) return 0;
-        // Not before, because it makes objects of libibverbs, and that cannot be done in a Hold.
-        auto* newcomer = (*event)->id;
-        if (attach_device(of(*newcomer))) return 0;
-        rdma_ack_cm_event(*event);
-        rdma_destroy_id(newcomer);
-    }
+    return act_or_fail([&]() -> int {
+        if (!channel || !event) return fail_with(EINVAL);
+        for (;;) {
+            if (get_event(of(*channel), event) < 0) return -1;
+            if ((*event)->event != RDMA_CM_EVENT_CONNECT_REQUEST) return 0;
+            // Not before, because it makes objects of libibverbs, and that cannot be done in a
+            // Hold.
+            auto* newcomer = (*event)->id;
+            if (attach_device(of(*newcomer))) return 0;
+            rdma_ack_cm_event(*event);
+            rdma_destroy_id(newcomer);
+        }
+    });
 }
 
 int rdma_ack_cm_event(rdma_cm_event* event) {

@@ -11,7 +11,6 @@
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
 
-#include <cerrno>
 #include <cstddef>
 #include <deque>
 #include <functional>
@@ -22,6 +21,7 @@
 
 #include "abi/cm/connection_news.hpp"
 #include "abi/engine.hpp"
+#include "abi/refusals.hpp"
 #include "abi/verbs/objects.hpp"
 #include "linux/descriptor.hpp"
 #include "weft/rdma.hpp"
@@ -113,12 +113,6 @@ inline Identifier& of(rdma_cm_id& face) {
 }
 inline EventChannel& of(rdma_event_channel& face) {
     return static_cast<EventChannel&>(face);
-}
-
-/// As the functions of librdmacm fail.
-inline int fail_with(int number) {
-    errno = number;
-    return -1;
 }
 
 // Inside a Hold.

@@ -2,13 +2,11 @@
 // What the calls of the sockets have in common.
 #pragma once
 
-#include <cerrno>
+#include "abi/refusals.hpp"
 
 namespace weft::abi::sockets {
 
-inline int fail_with(int number) {
-    errno = number;
-    return -1;
-}
+using abi::act_or_fail;
+using abi::fail_with;
 
 }  // namespace weft::abi::sockets

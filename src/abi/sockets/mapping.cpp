@@ -117,11 +117,13 @@ using namespace weft::abi::sockets;
 extern "C" {
 
 off_t riomap(int number, void* memory, size_t size, int protection, int, off_t offset) {
-    auto socket = Table::find(number);
-    if (!socket) return -1;
-    if (offset == -1) offset = static_cast<off_t>(reinterpret_cast<std::uintptr_t>(memory));
-    int failed = map(*socket, memory, size, protection, static_cast<std::uint64_t>(offset));
-    return failed ? fail_with(failed) : offset;
+    return act_or_fail([&]() -> off_t {
+        auto socket = Table::find(number);
+        if (!socket) return -1;
+        if (offset == -1) offset = static_cast<off_t>(reinterpret_cast<std::uintptr_t>(memory));
+        int failed = map(*socket, memory, size, protection, static_cast<std::uint64_t>(offset));
+        return failed ? fail_with(failed) : offset;
+    });
 }
 
 int riounmap(int number, void* memory, size_t size) {
@@ -138,13 +140,15 @@ int riounmap(int number, void* memory, size_t size) {
 }
 
 size_t riowrite(int number, const void* bytes, size_t count, off_t offset, int flags) {
-    auto socket = Table::find(number);
-    if (!socket) return static_cast<size_t>(-1);
-    weft::ConstBuffer left{static_cast<const std::byte*>(bytes), count};
-    auto place = static_cast<std::uint64_t>(offset);
-    int failed = write_all(*socket, left, place, flags);
-    if (failed && left.size() == count) return static_cast<size_t>(fail_with(failed));
-    return count - left.size();
+    return act_or_fail([&]() -> size_t {
+        auto socket = Table::find(number);
+        if (!socket) return static_cast<size_t>(-1);
+        weft::ConstBuffer left{static_cast<const std::byte*>(bytes), count};
+        auto place = static_cast<std::uint64_t>(offset);
+        int failed = write_all(*socket, left, place, flags);
+        if (failed && left.size() == count) return static_cast<size_t>(fail_with(failed));
+        return count - left.size();
+    });
 }
 
 }  // extern "C"

@@ -186,30 +186,34 @@ using namespace weft::abi::sockets;
 extern "C" {
 
 int rpoll(pollfd* list, nfds_t count, int timeout_ms) {
-    return weft::abi::sockets::poll({list, count}, timeout_ms);
+    return act_or_fail([&]() -> int {
+        return weft::abi::sockets::poll({list, count}, timeout_ms);
+    });
 }
 
 int rselect(int count, fd_set* reads, fd_set* writes, fd_set* exceptions, timeval* timeout) {
-    DescriptorSet readable(reads), writable(writes), exceptional(exceptions);
-    std::vector<pollfd> list;
-    for (int number = 0; number < count; ++number) {
-        int asked = (readable.has(number) ? POLLIN : 0) | (writable.has(number) ? POLLOUT : 0) |
-                    (exceptional.has(number) ? POLLPRI : 0);
-        if (asked != 0) list.push_back({number, static_cast<short>(asked), 0});
-    }
-    int found = rpoll(list.data(), list.size(), timeout_ms_of(timeout));
-    if (found < 0) return found;
-    for (const auto& one : list)
-        if (one.revents & POLLNVAL) return fail_with(EBADF);
-    readable.clear();
-    writable.clear();
-    exceptional.clear();
-    int bits = 0;
-    for (const auto& one : list)
-        bits += readable.put(one, POLLIN, POLLIN | POLLHUP | POLLERR) +
-                writable.put(one, POLLOUT, POLLOUT | POLLERR) +
-                exceptional.put(one, POLLPRI, POLLPRI);
-    return bits;
+    return act_or_fail([&]() -> int {
+        DescriptorSet readable(reads), writable(writes), exceptional(exceptions);
+        std::vector<pollfd> list;
+        for (int number = 0; number < count; ++number) {
+            int asked = (readable.has(number) ? POLLIN : 0) | (writable.has(number) ? POLLOUT : 0) |
+                        (exceptional.has(number) ? POLLPRI : 0);
+            if (asked != 0) list.push_back({number, static_cast<short>(asked), 0});
+        }
+        int found = rpoll(list.data(), list.size(), timeout_ms_of(timeout));
+        if (found < 0) return found;
+        for (const auto& one : list)
+            if (one.revents & POLLNVAL) return fail_with(EBADF);
+        readable.clear();
+        writable.clear();
+        exceptional.clear();
+        int bits = 0;
+        for (const auto& one : list)
+            bits += readable.put(one, POLLIN, POLLIN | POLLHUP | POLLERR) +
+                    writable.put(one, POLLOUT, POLLOUT | POLLERR) +
+                    exceptional.put(one, POLLPRI, POLLPRI);
+        return bits;
+    });
 }
 
 }  // extern "C"

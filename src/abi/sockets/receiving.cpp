@@ -45,14 +45,16 @@ int receive_some(Socket& socket, VectorWalk& into, int flags) {
 }
 
 ssize_t receive(int number, std::span<const iovec> vectors, int flags) {
-    auto socket = Table::find(number);
-    if (!socket) return -1;
-    VectorWalk into(vectors);
-    auto all = into.left();
-    if (all == 0) return 0;
-    int failed = receive_some(*socket, into, flags);
-    if (failed && into.left() == all) return fail_with(failed);
-    return static_cast<ssize_t>(all - into.left());
+    return act_or_fail([&]() -> ssize_t {
+        auto socket = Table::find(number);
+        if (!socket) return -1;
+        VectorWalk into(vectors);
+        auto all = into.left();
+        if (all == 0) return 0;
+        int failed = receive_some(*socket, into, flags);
+        if (failed && into.left() == all) return fail_with(failed);
+        return static_cast<ssize_t>(all - into.left());
+    });
 }
 
 }  // namespace

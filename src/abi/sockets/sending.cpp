@@ -51,13 +51,15 @@ int send_all(Socket& socket, VectorWalk& bytes, int flags) {
 }
 
 ssize_t send(int number, std::span<const iovec> vectors, int flags) {
-    auto socket = Table::find(number);
-    if (!socket) return -1;
-    VectorWalk bytes(vectors);
-    auto all = bytes.left();
-    int failed = send_all(*socket, bytes, flags);
-    if (failed && bytes.left() == all) return fail_with(failed);
-    return static_cast<ssize_t>(all - bytes.left());
+    return act_or_fail([&]() -> ssize_t {
+        auto socket = Table::find(number);
+        if (!socket) return -1;
+        VectorWalk bytes(vectors);
+        auto all = bytes.left();
+        int failed = send_all(*socket, bytes, flags);
+        if (failed && bytes.left() == all) return fail_with(failed);
+        return static_cast<ssize_t>(all - bytes.left());
+    });
 }
 
 }  // namespace

@@ -2,10 +2,9 @@
 // Opened RNICs, and the little that all entry points have in common.
 #pragma once
 
-#include <cerrno>
 #include <cstddef>
-#include <new>
 
+#include "abi/refusals.hpp"
 #include "abi/verbs/objects.hpp"
 
 namespace weft::abi {
@@ -14,22 +13,6 @@ namespace weft::abi {
 Context* open_context(RnicDevice& device);
 /// Inside a Hold; nothing that was made with it is left.
 void free_context(Context& context);
-
-/// How functions that return a pointer fail.
-inline std::nullptr_t refuse(int why) {
-    errno = why;
-    return nullptr;
-}
-
-/// Calls what makes something; an application that has no more memory is told so and goes on.
-template <class Make>
-auto make_or_refuse(Make make) -> decltype(make()) {
-    try {
-        return make();
-    } catch (const std::bad_alloc&) {
-        return refuse(ENOMEM);
-    }
-}
 
 /// What an inherited or overcrowded context says to a wish for one more; 0 if it may be made.
 inline int why_not(Context& context, Kind kind) {

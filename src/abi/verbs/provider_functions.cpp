@@ -7,14 +7,9 @@
 #include <cerrno>
 #include <cstdint>
 
-namespace {
+#include "abi/refusals.hpp"
 
-std::nullptr_t unsupported() {
-    errno = EOPNOTSUPP;
-    return nullptr;
-}
-
-}  // namespace
+using weft::abi::refuse;
 
 extern "C" {
 
@@ -24,10 +19,10 @@ bool verbs_allow_disassociate_destroy = false;
 void verbs_register_driver_34(const void*) {}
 
 ibv_context* verbs_open_device(ibv_device*, void*) {
-    return unsupported();
+    return refuse(EOPNOTSUPP);
 }
 void* _verbs_init_and_alloc_context(ibv_device*, int, std::size_t, void*, std::uint32_t) {
-    return unsupported();
+    return refuse(EOPNOTSUPP);
 }
 void verbs_uninit_context(void*) {}
 void verbs_set_ops(void*, const void*) {}

@@ -6,26 +6,21 @@
 #include <cerrno>
 #include <cstdint>
 
-namespace {
+#include "abi/refusals.hpp"
 
-std::nullptr_t unsupported() {
-    errno = EOPNOTSUPP;
-    return nullptr;
-}
-
-}  // namespace
+using weft::abi::fail_with;
+using weft::abi::refuse;
 
 extern "C" {
 
 ibv_ah* ibv_create_ah(ibv_pd*, ibv_ah_attr*) {
-    return unsupported();
+    return refuse(EOPNOTSUPP);
 }
 int ibv_init_ah_from_wc(ibv_context*, std::uint8_t, ibv_wc*, ibv_grh*, ibv_ah_attr*) {
-    errno = EOPNOTSUPP;
-    return -1;
+    return fail_with(EOPNOTSUPP);
 }
 ibv_ah* ibv_create_ah_from_wc(ibv_pd*, ibv_wc*, ibv_grh*, std::uint8_t) {
-    return unsupported();
+    return refuse(EOPNOTSUPP);
 }
 int ibv_destroy_ah(ibv_ah*) {
     return EOPNOTSUPP;
@@ -50,19 +45,19 @@ int ibv_set_ece(ibv_qp*, ibv_ece*) {
 }
 
 ibv_mr* ibv_reg_dmabuf_mr(ibv_pd*, std::uint64_t, std::size_t, std::uint64_t, int, int) {
-    return unsupported();
+    return refuse(EOPNOTSUPP);
 }
 ibv_context* ibv_import_device(int) {
-    return unsupported();
+    return refuse(EOPNOTSUPP);
 }
 ibv_pd* ibv_import_pd(ibv_context*, std::uint32_t) {
-    return unsupported();
+    return refuse(EOPNOTSUPP);
 }
 ibv_mr* ibv_import_mr(ibv_pd*, std::uint32_t) {
-    return unsupported();
+    return refuse(EOPNOTSUPP);
 }
 ibv_dm* ibv_import_dm(ibv_context*, std::uint32_t) {
-    return unsupported();
+    return refuse(EOPNOTSUPP);
 }
 void ibv_unimport_pd(ibv_pd*) {}
 void ibv_unimport_mr(ibv_mr*) {}
