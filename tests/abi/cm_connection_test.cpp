@@ -2,7 +2,11 @@
 // Connections: how they are asked for, answered, refused and ended.
 #include <sys/socket.h>
 
+#include <array>
+#include <atomic>
+#include <set>
 #include <thread>
+#include <vector>
 
 #include "abi/cm_fixture.hpp"
 
@@ -362,6 +366,38 @@ TEST_F(Endpoints, SayWhyTheyWereNotConnected) {
     EXPECT_EQ(errno, ECONNREFUSED);
     EXPECT_EQ(active->event->event, RDMA_CM_EVENT_REJECTED);
     rejecting.join();
+}
+
+TEST_F(Endpoints, MayBeAskedForRequestsByManyThreads) {
+    constexpr std::size_t threads_count = 16, each = 8;
+    Channel channel;
+    std::vector<Id> asking;
+    for (std::size_t i = 0; i < threads_count * each; ++i) {
+        asking.push_back(make_id(channel.raw));
+        ASSERT_EQ(rdma_resolve_addr(asking.back().get(), nullptr, other->ai_dst_addr, 2000), 0);
+        ASSERT_EQ(rdma_resolve_route(asking.back().get(), 2000), 0);
+        give_queue_pair(*asking.back());
+        ASSERT_EQ(rdma_connect(asking.back().get(), nullptr), 0);
+    }
+    std::array<std::vector<rdma_cm_id*>, threads_count> taken;
+    std::vector<std::thread> threads;
+    std::atomic<bool> may_begin{false};
+    for (auto& own : taken)
+        threads.emplace_back([&] {
+            while (!may_begin) std::this_thread::yield();
+            while (own.size() < each) {
+                rdma_cm_id* passive = nullptr;
+                ASSERT_EQ(rdma_get_request(listener, &passive), 0) << std::strerror(errno);
+                ASSERT_EQ(passive->event->id, passive);
+                own.push_back(passive);
+            }
+        });
+    may_begin = true;
+    for (auto& thread : threads) thread.join();
+    std::set<rdma_cm_id*> all;
+    for (auto& own : taken) all.insert(own.begin(), own.end());
+    EXPECT_EQ(all.size(), asking.size()) << "none was given twice";
+    for (auto* passive : all) rdma_destroy_ep(passive);
 }
 
 TEST_F(Endpoints, MayShareReceives) {

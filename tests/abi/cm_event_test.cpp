@@ -127,6 +127,26 @@ TEST_F(Lives, OfWaitingThreadsOutlastTheChannelInPeace) {
     auto [active, passive] = connected();
 }
 
+TEST_F(Lives, OfWaitingThreadsOutlastASynchronousIdentifierToo) {
+    auto before = open_descriptors();
+    rdma_cm_id* lonely = nullptr;
+    ASSERT_EQ(rdma_create_id(nullptr, &lonely, nullptr, RDMA_PS_TCP), 0);
+    EndAddress at("127.0.0.1");
+    ASSERT_EQ(rdma_bind_addr(lonely, at.raw()), 0);
+    ASSERT_EQ(rdma_listen(lonely, 0), 0);
+    std::thread waiting([lonely] {
+        rdma_cm_id* asked = nullptr;
+        rdma_get_request(lonely, &asked);
+    });
+    std::this_thread::sleep_for(20ms);
+    ASSERT_EQ(rdma_destroy_id(lonely), 0);
+    for (int i = 0; i < 200; ++i) make_id(nullptr);
+    ::pthread_cancel(waiting.native_handle());
+    waiting.join();
+    for (int i = 0; i < 200; ++i) make_id(nullptr);
+    EXPECT_LE(open_descriptors(), before) << "the channel has gone when nobody waited there";
+}
+
 TEST_F(Lives, OfRequestsBeyondTheBacklogAreShort) {
     constexpr std::size_t kept = 64;  // the fewest that a listener has room for
     auto busy = make_id(server.raw);
@@ -153,6 +173,9 @@ TEST_F(Lives, OfAParentAreForgottenByTheChild) {
         bool refuses = rdma_get_cm_event(inherited, &event) == -1 && errno == EIO &&
                        rdma_disconnect(id) == -1 && errno == EIO &&
                        rdma_create_id(inherited, &id, nullptr, RDMA_PS_TCP) == -1 && errno == EIO;
+        rdma_cm_id* own = nullptr;
+        refuses = refuses && rdma_create_id(nullptr, &own, nullptr, RDMA_PS_TCP) == 0 &&
+                  rdma_migrate_id(own, inherited) == -1 && errno == EIO;
         bool forgets = rdma_destroy_id(active.get()) == 0;
         rdma_destroy_event_channel(inherited);
         // What is new is its own: a connection to the parent's listener, which rejects it.

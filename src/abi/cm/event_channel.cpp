@@ -143,9 +143,11 @@ int get_event(EventChannel& channel, rdma_cm_event** told) {
     return -1;
 }
 
-/// Inside a Hold. Programs destroy a channel while a thread of theirs waits there, or is about to:
-/// rping's and cmtime's do. In the kernel's hands it would wait until the process ends, and so it
-/// does in ours. So long the channel cannot be freed; but nobody comes back to one of long ago.
+}  // namespace
+
+/// Programs destroy a channel while a thread of theirs waits there, or is about to: rping's and
+/// cmtime's do. In the kernel's hands it would wait until the process ends, and so it does in ours.
+/// So long the channel cannot be freed; but nobody comes back to one of long ago.
 void bury(EventChannel& channel) {
     static auto* destroyed = new std::deque<EventChannel*>;
     channel.fall_silent();
@@ -161,15 +163,28 @@ void bury(EventChannel& channel) {
     }
 }
 
-}  // namespace
+int failure_told_by(const rdma_cm_event& event) {
+    if (event.status != 0 && event.event == RDMA_CM_EVENT_REJECTED) return ECONNREFUSED;
+    return std::abs(event.status);
+}
+
+void show(Identifier& one, rdma_cm_event* event) {
+    rdma_cm_event* shown = nullptr;
+    {
+        Hold hold;
+        shown = std::exchange(one.event, event);
+    }
+    if (shown) rdma_ack_cm_event(shown);
+}
 
 int complete(Identifier& one) {
     if (!one.is_synchronous) return 0;
-    if (one.event) rdma_ack_cm_event(std::exchange(one.event, nullptr));
-    if (rdma_get_cm_event(one.channel, &one.event) < 0) return -1;
-    if (one.event->status == 0) return 0;
-    if (one.event->event == RDMA_CM_EVENT_REJECTED) return fail_with(ECONNREFUSED);
-    return fail_with(std::abs(one.event->status));
+    show(one, nullptr);
+    rdma_cm_event* event = nullptr;
+    if (rdma_get_cm_event(one.channel, &event) < 0) return -1;
+    int failed = failure_told_by(*event);
+    show(one, event);
+    return failed ? fail_with(failed) : 0;
 }
 
 }  // namespace weft::abi

@@ -18,7 +18,7 @@ Identifier::~Identifier() {
     silence(*this);
     auto* own = is_synchronous ? reports_to() : nullptr;
     report_to(*this, nullptr);
-    delete own;
+    if (own) bury(*own);
 }
 
 void Identifier::call_later(Duration delay, std::function<void()> task) {
@@ -67,17 +67,19 @@ bool is_known(rdma_port_space space) {
 
 int make_identifier(rdma_event_channel* channel, rdma_cm_id** id, void* context,
                     rdma_port_space space, ibv_qp_type type) {
-    if (!id || !is_known(space)) return fail_with(EINVAL);
-    Hold hold;
-    if (channel && of(*channel).is_inherited()) return fail_with(EIO);
-    if (!Engine::start()) return -1;
-    auto made = std::make_unique<Identifier>(context, space, type);
-    if (channel)
-        report_to(*made, &of(*channel));
-    else if (!give_own_channel(*made))
-        return -1;
-    *id = made.release();
-    return 0;
+    return act_or_fail([&]() -> int {
+        if (!id || !is_known(space)) return fail_with(EINVAL);
+        Hold hold;
+        if (channel && of(*channel).is_inherited()) return fail_with(EIO);
+        if (!Engine::start()) return -1;
+        auto made = std::make_unique<Identifier>(context, space, type);
+        if (channel)
+            report_to(*made, &of(*channel));
+        else if (!give_own_channel(*made))
+            return -1;
+        *id = made.release();
+        return 0;
+    });
 }
 
 }  // namespace weft::abi
@@ -103,7 +105,7 @@ int rdma_destroy_id(rdma_cm_id* id) {
         }
         silence(one);
     }
-    if (one.event) rdma_ack_cm_event(std::exchange(one.event, nullptr));
+    show(one, nullptr);
     await_acknowledgements(one, one.events_acknowledged, one.events_delivered);
     Hold hold;
     delete &one;
@@ -111,26 +113,29 @@ int rdma_destroy_id(rdma_cm_id* id) {
 }
 
 int rdma_migrate_id(rdma_cm_id* id, rdma_event_channel* channel) {
-    if (!id) return fail_with(EINVAL);
-    auto& one = of(*id);
-    if (one.is_synchronous && !channel) return fail_with(EINVAL);
-    if (one.is_synchronous && one.event) rdma_ack_cm_event(std::exchange(one.event, nullptr));
-    std::uint32_t delivered = 0;
-    {
-        Hold hold;
-        if (one.is_inherited()) return fail_with(EIO);
-        auto* own = one.is_synchronous ? one.reports_to() : nullptr;
-        if (channel) {
-            report_to(one, &of(*channel));
-            one.is_synchronous = false;
-        } else if (!give_own_channel(one)) {
-            return -1;
+    return act_or_fail([&]() -> int {
+        if (!id) return fail_with(EINVAL);
+        auto& one = of(*id);
+        if (one.is_synchronous && !channel) return fail_with(EINVAL);
+        if (one.is_synchronous) show(one, nullptr);
+        std::uint32_t delivered = 0;
+        {
+            Hold hold;
+            if (one.is_inherited() || (channel && of(*channel).is_inherited()))
+                return fail_with(EIO);
+            auto* own = one.is_synchronous ? one.reports_to() : nullptr;
+            if (channel) {
+                report_to(one, &of(*channel));
+                one.is_synchronous = false;
+            } else if (!give_own_channel(one)) {
+                return -1;
+            }
+            if (own) bury(*own);
+            delivered = one.events_delivered;
         }
-        delete own;
-        delivered = one.events_delivered;
-    }
-    await_acknowledgements(one, one.events_acknowledged, delivered);
-    return 0;
+        await_acknowledgements(one, one.events_acknowledged, delivered);
+        return 0;
+    });
 }
 
 }  // extern "C"

@@ -69,7 +69,10 @@ int listen(Identifier& one, int backlog) {
         place_of(one), [&one](std::unique_ptr<verbs::ConnectionRequest> request) {
             take_request(one, std::move(request));
         });
-    if (!listener) return fail_with(errno_of(listener.error()));
+    if (!listener) {
+        auto why = listener.error();
+        return fail_with(why.detail ? why.detail : errno_of(why));
+    }
     one.listener = std::move(*listener);
     one.reserved_port.close();
     one.stage = Stage::listening;
@@ -84,34 +87,46 @@ using namespace weft::abi;
 extern "C" {
 
 int rdma_listen(rdma_cm_id* id, int backlog) {
-    if (!id) return fail_with(EINVAL);
-    auto& one = of(*id);
-    if (one.stage == Stage::idle) {
-        auto any = any_of(AF_INET);
-        if (rdma_bind_addr(id, any.data()) < 0) return -1;
-    }
-    Hold hold;
-    return listen(one, backlog);
+    return act_or_fail([&]() -> int {
+        if (!id) return fail_with(EINVAL);
+        auto& one = of(*id);
+        if (one.stage == Stage::idle) {
+            auto any = any_of(AF_INET);
+            if (rdma_bind_addr(id, any.data()) < 0) return -1;
+        }
+        Hold hold;
+        return listen(one, backlog);
+    });
 }
 
 int rdma_get_request(rdma_cm_id* listener, rdma_cm_id** id) {
-    if (!listener || !id) return fail_with(EINVAL);
-    auto& one = of(*listener);
-    if (!one.is_synchronous) return fail_with(EINVAL);
-    if (complete(one) < 0) return -1;
-    if (one.event->event != RDMA_CM_EVENT_CONNECT_REQUEST) return fail_with(EINVAL);
-    auto* newcomer = one.event->id;
-    if (one.queue_pair_wishes) {
-        auto wishes = *one.queue_pair_wishes;
-        if (rdma_create_qp(newcomer, one.pd, &wishes) < 0) {
-            auto why = errno;
-            rdma_destroy_id(newcomer);
-            return fail_with(why);
+    return act_or_fail([&]() -> int {
+        if (!listener || !id) return fail_with(EINVAL);
+        auto& one = of(*listener);
+        if (!one.is_synchronous) return fail_with(EINVAL);
+        show(one, nullptr);
+        // Several threads may ask at once, so each has its event to itself until it is known to be
+        // bad.
+        rdma_cm_event* event = nullptr;
+        if (rdma_get_cm_event(listener->channel, &event) < 0) return -1;
+        int failed = failure_told_by(*event);
+        if (!failed && event->event != RDMA_CM_EVENT_CONNECT_REQUEST) failed = EINVAL;
+        auto* newcomer = event->id;
+        if (!failed && one.queue_pair_wishes) {
+            auto wishes = *one.queue_pair_wishes;
+            if (rdma_create_qp(newcomer, one.pd, &wishes) < 0) {
+                failed = errno;
+                rdma_destroy_id(newcomer);
+            }
         }
-    }
-    newcomer->event = std::exchange(one.event, nullptr);
-    *id = newcomer;
-    return 0;
+        if (failed) {
+            show(one, event);
+            return fail_with(failed);
+        }
+        newcomer->event = event;
+        *id = newcomer;
+        return 0;
+    });
 }
 
 }  // extern "C"

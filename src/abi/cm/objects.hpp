@@ -127,6 +127,8 @@ std::deque<std::unique_ptr<Event>> take_events_of(Identifier& one);
 std::unique_ptr<EventChannel> make_channel();
 /// Makes it synchronous. False, and errno, where the system refuses.
 bool give_own_channel(Identifier& one);
+/// Destroys a channel, as far as can be while threads may wait there.
+void bury(EventChannel& channel);
 /// Moves what it has to report, and what it will have.
 void report_to(Identifier& one, EventChannel* channel);
 /// The queue pair as the application knows it, if it is still there and has not been reset since.
@@ -142,5 +144,9 @@ int make_identifier(rdma_event_channel* channel, rdma_cm_id** id, void* context,
                     rdma_port_space space, ibv_qp_type type);
 /// Of a synchronous identifier: waits for its next event, and fails as that does.
 int complete(Identifier& one);
+/// What failed, as librdmacm's functions report it; 0 for an event that tells of no failure.
+int failure_told_by(const rdma_cm_event& event);
+/// The event that a synchronous identifier shows, instead of the one it has shown.
+void show(Identifier& one, rdma_cm_event* event);
 
 }  // namespace weft::abi

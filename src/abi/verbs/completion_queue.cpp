@@ -73,6 +73,7 @@ ibv_cq_ex* create_completion_queue(ibv_context* face, ibv_cq_init_attr_ex* wish)
     Hold hold;
     auto& context = of(*face);
     if (int wrong = why_not(context, Kind::completion_queue)) return refuse(wrong);
+    if (wish->channel && of(*wish->channel).is_inherited()) return refuse(EIO);
     return make_or_refuse([&]() -> ibv_cq_ex* {
         auto queue = std::make_unique<CompletionQueue>(context);
         auto* itself = queue.get();
