@@ -11,9 +11,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <map>
 #include <tuple>
+
+#include "linux/system_error.hpp"
 
 namespace weft::abi {
 namespace {
@@ -46,9 +49,9 @@ void add_address(Interface& to, const sockaddr& address) {
 
 }  // namespace
 
-std::vector<Interface> list_interfaces() {
+Result<std::vector<Interface>> list_interfaces() {
     ifaddrs* all = nullptr;
-    if (::getifaddrs(&all) < 0) return {};
+    if (::getifaddrs(&all) < 0) return linux::system_error(errno);
     std::map<std::string, Interface> found;
     for (auto* each = all; each; each = each->ifa_next) {
         auto& interface = found[each->ifa_name];

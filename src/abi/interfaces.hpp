@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/world.hpp"
+#include "weft/result.hpp"
 
 namespace weft::abi {
 
@@ -25,6 +25,6 @@ struct Interface {
 
 /// In the order of their indexes, the loopback after the others and what cannot be used after that:
 /// who takes the first there is, wants a network.
-std::vector<Interface> list_interfaces();
+Result<std::vector<Interface>> list_interfaces();
 
 }  // namespace weft::abi

@@ -9,7 +9,7 @@ namespace weft::abi {
 namespace {
 
 TEST(Interfaces, HaveALoopbackWithItsAddress) {
-    auto all = list_interfaces();
+    auto all = *list_interfaces();
     auto found = std::find_if(all.begin(), all.end(), [](auto& each) { return each.is_loopback; });
     ASSERT_NE(found, all.end());
     EXPECT_GT(found->index, 0u);
@@ -20,7 +20,7 @@ TEST(Interfaces, HaveALoopbackWithItsAddress) {
 }
 
 TEST(Interfaces, ComeInAnOrderThatPutsAUsableNetworkFirst) {
-    auto all = list_interfaces();
+    auto all = *list_interfaces();
     auto place = [](const Interface& each) {
         return std::tuple(!each.is_usable(), each.is_loopback, each.index);
     };

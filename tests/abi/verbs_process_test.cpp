@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "abi/scarcity.hpp"
 #include "abi/verbs_fixture.hpp"
 
 namespace weft::test {
@@ -43,6 +44,33 @@ TEST_F(VerbsTest, LetsAHandlerOfASignalEndTheProcess) {
         if (child == 0) poll_until_a_signal_ends_it(5'000 + 137 * i);
         ASSERT_EQ(outcome_of(child, 10s), 0) << i;
     }
+}
+
+TEST_F(VerbsTest, KeepsItsDevicesWhereThereAreNoDescriptorsLeft) {
+    int before = 0, now = 0;
+    ibv_free_device_list(ibv_get_device_list(&before));
+    FewDescriptors none(0);
+    auto** list = ibv_get_device_list(&now);
+    EXPECT_EQ(now, before);
+    ASSERT_NE(list, nullptr);
+    ibv_free_device_list(list);
+    ibv_port_attr port{};
+    ASSERT_EQ(ibv_query_port(context, 1, &port), 0);
+    EXPECT_EQ(port.state, IBV_PORT_ACTIVE);
+    EXPECT_EQ(ibv_create_comp_channel(context), nullptr);
+    EXPECT_EQ(errno, EMFILE);
+}
+
+TEST(DeviceList, SaysWhyThereIsNoneWhereItCannotBeHad) {
+    if (watched_by_thread_sanitizer) GTEST_SKIP() << "it does not follow a fork";
+    GTEST_FLAG_SET(death_test_style, "threadsafe");  // a process that has never seen a list
+    EXPECT_EXIT(
+        {
+            FewDescriptors none(0);
+            auto** list = ibv_get_device_list(nullptr);
+            std::_Exit(list == nullptr && errno == EMFILE ? 0 : 1);
+        },
+        testing::ExitedWithCode(0), "");
 }
 
 sockaddr_in on_loopback(std::uint16_t port) {

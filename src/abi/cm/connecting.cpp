@@ -45,8 +45,10 @@ ConstBuffer private_data_of(const rdma_conn_param* wishes) {
 
 int errno_of_answer(const Error& error) {
     if (error.code == Code::disconnected) return ECONNRESET;
-    // A queue pair that is connected already, or has failed.
-    return error.code == Code::exhausted ? EINVAL : errno_of(error);
+    if (error.code != Code::exhausted) return errno_of(error);
+    // The system has said what there is none of; or it is a queue pair that is connected already,
+    // or has failed.
+    return error.detail ? error.detail : EINVAL;
 }
 
 /// Inside a Hold.

@@ -88,12 +88,16 @@ extern "C" {
 
 ibv_context** rdma_get_devices(int* count) {
     Hold hold;
-    auto contexts = shared_contexts();
-    auto** list = new ibv_context*[contexts.size() + 1];
-    for (std::size_t i = 0; i < contexts.size(); ++i) list[i] = &contexts[i]->face();
-    list[contexts.size()] = nullptr;
-    if (count) *count = static_cast<int>(contexts.size());
-    return list;
+    return make_or_refuse([&]() -> ibv_context** {
+        auto found = shared_contexts();
+        if (!found) return refuse(found.error().detail);
+        auto& contexts = *found;
+        auto** list = new ibv_context*[contexts.size() + 1];
+        for (std::size_t i = 0; i < contexts.size(); ++i) list[i] = &contexts[i]->face();
+        list[contexts.size()] = nullptr;
+        if (count) *count = static_cast<int>(contexts.size());
+        return list;
+    });
 }
 
 void rdma_free_devices(ibv_context** list) {

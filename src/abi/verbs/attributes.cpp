@@ -125,7 +125,7 @@ int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input
 int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* to, std::size_t size) {
     if (!is_our_port(port)) return EINVAL;
     Hold hold;
-    list_devices();  // the interface may have come up, or gone down, since
+    (void)list_devices();  // the interface may have come up, or gone down, since
     auto attributes = port_attributes(*of(*context).device);
     std::memset(to, 0, size);
     std::memcpy(to, &attributes, std::min(size, sizeof attributes));

@@ -66,13 +66,14 @@ void free_context(Context& context) {
 Context* shared_context(const std::string& address) {
     return make_or_refuse([&]() -> Context* {
         auto* device = device_with_address(address);
-        return device ? shared_context_of(*device) : refuse(ENODEV);
+        return device ? shared_context_of(*device) : nullptr;
     });
 }
 
-std::vector<Context*> shared_contexts() {
+Result<std::vector<Context*>> shared_contexts() {
+    WEFT_TRY(auto devices, list_devices());
     std::vector<Context*> contexts;
-    for (auto* device : list_devices())
+    for (auto* device : devices)
         if (auto* context = shared_context_of(*device)) contexts.push_back(context);
     return contexts;
 }

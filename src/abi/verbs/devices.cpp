@@ -48,28 +48,34 @@ RnicDevice* device_of(const Interface& interface) {
 
 }  // namespace
 
-std::vector<RnicDevice*> list_devices() {
-    std::vector<RnicDevice*> listed;
+Result<std::vector<RnicDevice*>> list_devices() {
+    static auto* last_listed = new std::vector<RnicDevice*>;
+    auto interfaces = list_interfaces();
+    if (!interfaces && last_listed->empty()) return interfaces.error();
+    if (!interfaces) return *last_listed;
     for (auto* device : ever_seen()) {  // until they are found again
         device->interface.is_up = false;
         device->interface.addresses.clear();
     }
-    for (auto& interface : list_interfaces()) listed.push_back(device_of(interface));
-    return listed;
+    last_listed->clear();
+    for (auto& interface : *interfaces) last_listed->push_back(device_of(interface));
+    return *last_listed;
 }
 
 RnicDevice* device_with_address(const std::string& address) {
+    auto devices = list_devices();
+    if (!devices) return refuse(devices.error().detail);
     // All of 127/8 is the loopback's, and it lists one address of it.
     bool looped = address.starts_with("127.");
     std::string_view wanted = address;
     if (wanted.starts_with("::ffff:") && wanted.find('.') != wanted.npos) wanted.remove_prefix(7);
-    for (auto* device : list_devices()) {
+    for (auto* device : *devices) {
         auto& own = device->interface.addresses;
         if (looped ? device->interface.is_loopback
                    : std::find(own.begin(), own.end(), wanted) != own.end())
             return device;
     }
-    return nullptr;
+    return refuse(ENODEV);
 }
 
 std::array<std::uint8_t, 6> hardware_address_of(const RnicDevice& device) {
@@ -110,7 +116,9 @@ extern "C" {
 ibv_device** ibv_get_device_list(int* count) {
     Hold hold;
     return make_or_refuse([&]() -> ibv_device** {
-        auto devices = list_devices();
+        auto listed = list_devices();
+        if (!listed) return refuse(listed.error().detail);
+        auto& devices = *listed;
         auto** list = new ibv_device*[devices.size() + 1];
         for (std::size_t i = 0; i < devices.size(); ++i) list[i] = &devices[i]->face;
         list[devices.size()] = nullptr;

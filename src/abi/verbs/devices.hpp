@@ -11,9 +11,10 @@
 
 namespace weft::abi {
 
-/// Inside a Hold. Those there are now, looked up anew.
-std::vector<RnicDevice*> list_devices();
-/// Inside a Hold. The one that has this address, in numbers; or null.
+/// Inside a Hold. Those there are now, looked up anew; where the system does not say, as when there
+/// are no descriptors left, those there were.
+Result<std::vector<RnicDevice*>> list_devices();
+/// Inside a Hold. The one that has this address, in numbers; or null, and errno.
 RnicDevice* device_with_address(const std::string& address);
 
 /// What an RNIC's names are made of. Some interfaces have none and get one that is always the same.

@@ -74,7 +74,7 @@ inline Context& of(ibv_context& face) {
 /// refuses what the engine needs; errno says which. For librdmacm.
 Context* shared_context(const std::string& address);
 /// Inside a Hold. Those of all RNICs there are now, in the order of the device list.
-std::vector<Context*> shared_contexts();
+Result<std::vector<Context*>> shared_contexts();
 
 /// Of these a process has so many and no more.
 enum class Kind : std::uint8_t {
