@@ -44,6 +44,9 @@ protected:
         return socket;
     }
     int accept() {
+        pollfd asked{listener, POLLIN, 0};
+        EXPECT_EQ(rpoll(&asked, 1, 10'000), 1) << "nobody came";
+        rfcntl(listener, F_SETFL, asked.revents ? 0 : O_NONBLOCK);
         int socket = raccept(listener, nullptr, nullptr);
         EXPECT_GE(socket, 0) << std::strerror(errno);
         opened_.push_back(socket);

@@ -5,6 +5,7 @@
 
 #include <csignal>
 
+#include "abi/scarcity.hpp"
 #include "abi/sockets_fixture.hpp"
 #include "abi/verbs_fixture.hpp"
 
@@ -208,8 +209,10 @@ TEST_F(SocketsTest, OfAParentCanOnlyBeClosed) {
     auto child = fork();
     if (child == 0) {
         char byte;
+        auto before = open_descriptors();
         bool good = fails_with(EIO, rrecv(server, &byte, 1, 0)) && rclose(server) == 0 &&
                     rclose(client) == 0 && rclose(listener) == 0;
+        good = good && open_descriptors() + 6 == before;  // each has one for events and one more
         int fresh = rsocket(AF_INET, SOCK_STREAM, 0);
         good = good && fresh >= 0 && rconnect(fresh, address(), sizeof(sockaddr_in)) == 0;
         _exit(good && rclose(fresh) == 0 ? 0 : 1);
@@ -220,6 +223,28 @@ TEST_F(SocketsTest, OfAParentCanOnlyBeClosed) {
     EXPECT_EQ(status, 0);
     send(client, "z");
     EXPECT_EQ(receive(server, 1), "z");
+}
+
+TEST_F(SocketsTest, OfAParentMayBeClosedUnseen) {
+    if (watched_by_thread_sanitizer) GTEST_SKIP() << "it does not follow into a child";
+    connect();
+    auto child = fork();
+    if (child == 0) {
+        // As daemons do. The numbers are free now, and are given to new sockets.
+        for (int number = 3; number < 1024; ++number) ::close(number);
+        bool good = true;
+        std::vector<int> fresh;
+        for (int i = 0; i < 40 && good; ++i) {
+            fresh.push_back(rsocket(AF_INET, SOCK_STREAM, 0));
+            good = fresh.back() >= 0;
+        }
+        for (int one : fresh) good = good && ::fcntl(one, F_GETFD) >= 0;
+        _exit(good && rconnect(fresh[0], address(), sizeof(sockaddr_in)) == 0 ? 0 : 1);
+    }
+    int status = -1;
+    accept();
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
 }
 
 }  // namespace

@@ -73,6 +73,19 @@ TEST(DeviceList, SaysWhyThereIsNoneWhereItCannotBeHad) {
         testing::ExitedWithCode(0), "");
 }
 
+TEST_F(VerbsTest, ClosesInAChildWhatTheChildCloses) {
+    if (watched_by_thread_sanitizer) GTEST_SKIP() << "it does not follow a fork";
+    auto* channel = ibv_create_comp_channel(context);
+    auto child = ::fork();
+    if (child == 0) {
+        auto before = open_descriptors();
+        bool closes = ibv_destroy_comp_channel(channel) == 0 && ibv_close_device(context) == 0;
+        ::_exit(closes && open_descriptors() + 2 == before ? 0 : 1);
+    }
+    EXPECT_EQ(outcome_of(child, 10s), 0);
+    EXPECT_EQ(ibv_destroy_comp_channel(channel), 0);
+}
+
 sockaddr_in on_loopback(std::uint16_t port) {
     sockaddr_in at{};
     at.sin_family = AF_INET;

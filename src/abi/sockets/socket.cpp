@@ -2,23 +2,9 @@
 #include "abi/sockets/socket.hpp"
 
 #include <fcntl.h>
-
-#include <atomic>
+#include <unistd.h>
 
 namespace weft::abi::sockets {
-namespace {
-
-std::atomic<unsigned> forks{0};
-
-}  // namespace
-
-unsigned current_generation() {
-    return forks.load(std::memory_order_relaxed);
-}
-
-void count_fork() {
-    forks.fetch_add(1, std::memory_order_relaxed);
-}
 
 Socket::Socket(int its_family, const Settings& its_settings)
     : generation(current_generation()), family(its_family), settings(its_settings) {}
@@ -45,6 +31,13 @@ SocketPointer Socket::adopt(rdma_cm_id& id, Socket& listener) {
     if (rdma_migrate_id(&id, made->channel) != 0) return nullptr;
     made->id = &id;
     return made;
+}
+
+void Socket::close_descriptors() {
+    if (backlog) backlog->bell.close();
+    if (endpoint) ::close(endpoint->descriptor());
+    if (id) rdma_destroy_id(id);  // and its port
+    ::close(number());
 }
 
 Socket::~Socket() {

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "abi/bell.hpp"
+#include "abi/engine.hpp"
 #include "abi/sockets/endpoint.hpp"
 #include "abi/sockets/reminder.hpp"
 #include "abi/sockets/settings.hpp"
@@ -73,6 +74,8 @@ public:
     Socket& operator=(const Socket&) = delete;
 
     int number() const { return channel->fd; }
+    /// In a child of fork(), of its parent's socket, of which nothing else may be touched.
+    void close_descriptors();
     bool is_opening() const {
         return stage >= Stage::resolving_address && stage <= Stage::accepting;
     }
@@ -104,9 +107,9 @@ private:
     bool open_channel();
 };
 
-/// Counts the forks behind this process: a socket of another generation is the parent's.
-unsigned current_generation();
-/// For the handlers of fork().
-void count_fork();
+/// A socket of another generation is the parent's.
+inline unsigned current_generation() {
+    return Engine::generation();
+}
 
 }  // namespace weft::abi::sockets

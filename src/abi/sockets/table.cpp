@@ -24,7 +24,6 @@ Contents& contents() {
         ::pthread_atfork([] { contents().lock.lock(); }, [] { contents().lock.unlock(); },
                          [] {
                              contents().lock.unlock();
-                             count_fork();
                              Attendant::forget();
                          });
         return new Contents;
@@ -41,6 +40,11 @@ SocketPointer* place_of(Contents& table, int number) {
     return &table.sockets[index];
 }
 
+/// Not freed: its locks may be held by threads that exist in the parent alone.
+void leave_behind(SocketPointer socket) {
+    new SocketPointer(std::move(socket));
+}
+
 }  // namespace
 
 void Table::add(SocketPointer socket) {
@@ -48,7 +52,10 @@ void Table::add(SocketPointer socket) {
     std::lock_guard locked(table.lock);
     auto index = static_cast<std::size_t>(socket->number());
     if (index >= table.sockets.size()) table.sockets.resize(index + 1);
-    table.sockets[index] = std::move(socket);
+    auto& place = table.sockets[index];
+    // A parent's, whose descriptor the application has closed by itself: the number is ours now.
+    if (place) leave_behind(std::move(place));
+    place = std::move(socket);
 }
 
 SocketPointer Table::find(int number) {
@@ -71,8 +78,8 @@ SocketPointer Table::remove(int number) {
     auto removed = std::move(*place);
     place->reset();
     if (removed->generation == current_generation()) return removed;
-    // Its locks may be held by threads that exist in the parent alone.
-    new SocketPointer(std::move(removed));
+    removed->close_descriptors();
+    leave_behind(std::move(removed));
     errno = 0;
     return nullptr;
 }

@@ -145,7 +145,10 @@ ibv_comp_channel* ibv_create_comp_channel(ibv_context* face) {
 int ibv_destroy_comp_channel(ibv_comp_channel* face) {
     Hold hold;
     auto& channel = of(*face);
-    if (channel.is_inherited()) return 0;
+    if (channel.is_inherited()) {
+        ::close(channel.fd);  // the rest of it points into the parent's engine
+        return 0;
+    }
     if (channel.refcnt > 0) return EBUSY;
     channel.is_destroyed = true;
     if (channel.readers == 0) free_channel(channel);

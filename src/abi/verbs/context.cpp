@@ -120,7 +120,10 @@ ibv_context* ibv_open_device(ibv_device* device) {
 int ibv_close_device(ibv_context* face) {
     Hold hold;
     auto& context = of(*face);
-    if (context.born.is_inherited()) return 0;
+    if (context.born.is_inherited()) {
+        ::close(face->async_fd);  // the rest of it points into the parent's engine
+        return 0;
+    }
     // Programs close a context under objects they never destroyed; those may still be spoken of.
     context.is_closed = true;
     if (context.users == 0) free_context(context);
