@@ -247,5 +247,60 @@ TEST_F(SocketsTest, OfAParentMayBeClosedUnseen) {
     EXPECT_EQ(status, 0);
 }
 
+/// In a child, which has no attendant yet: with so few descriptors left that something fails, and
+/// then with enough.
+bool listens_at_the_second_attempt(std::size_t left) {
+    int socket = rsocket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (rbind(socket, reinterpret_cast<sockaddr*>(&at), sizeof at) != 0) return false;
+    {
+        FewDescriptors few(left);
+        if (rlisten(socket, 4) != 0 && errno != EMFILE) return false;
+    }
+    if (rlisten(socket, 4) != 0) return false;
+    socklen_t size = sizeof at;
+    rgetsockname(socket, reinterpret_cast<sockaddr*>(&at), &size);
+    int caller = rsocket(AF_INET, SOCK_STREAM, 0);
+    return rconnect(caller, reinterpret_cast<sockaddr*>(&at), sizeof at) == 0 &&
+           raccept(socket, nullptr, nullptr) >= 0;
+}
+
+TEST_F(SocketsTest, ListenInTheEndWhateverFailedBefore) {
+    if (watched_by_thread_sanitizer) GTEST_SKIP() << "it does not follow into a child";
+    for (std::size_t left = 0; left < 6; ++left) {
+        auto child = fork();
+        if (child == 0) {
+            ::alarm(10);
+            _exit(listens_at_the_second_attempt(left) ? 0 : 1);
+        }
+        int status = -1;
+        waitpid(child, &status, 0);
+        EXPECT_EQ(status, 0) << left;
+    }
+}
+
+TEST_F(SocketsTest, SayThatThereIsNoMemoryLeft) {
+    if (watched_by_thread_sanitizer || watched_by_address_sanitizer)
+        GTEST_SKIP() << "it has its own ideas of memory";
+    auto child = fork();
+    if (child == 0) {
+        rclose(rsocket(AF_INET, SOCK_STREAM, 0));
+        auto* channel = rdma_create_event_channel();
+        rlimit none{};
+        ::setrlimit(RLIMIT_AS, &none);
+        rdma_cm_id* id = nullptr;
+        int made = 0;
+        for (int i = 0; i < 100'000'000 && made == 0; ++i)
+            made = rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP);
+        bool is_told = made == -1 && errno == ENOMEM;
+        _exit(is_told && fails_with(ENOMEM, rsocket(AF_INET, SOCK_STREAM, 0)) ? 0 : 1);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+}
+
 }  // namespace
 }  // namespace weft::test

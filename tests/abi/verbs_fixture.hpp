@@ -26,6 +26,12 @@ inline constexpr bool watched_by_thread_sanitizer = true;
 inline constexpr bool watched_by_thread_sanitizer = false;
 #endif
 
+#ifdef __SANITIZE_ADDRESS__
+inline constexpr bool watched_by_address_sanitizer = true;
+#else
+inline constexpr bool watched_by_address_sanitizer = false;
+#endif
+
 inline ibv_device* loopback(ibv_device** list) {
     for (; *list; ++list)
         if (std::strcmp(ibv_get_device_name(*list), "weft_lo") == 0) return *list;

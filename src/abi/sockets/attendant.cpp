@@ -43,7 +43,7 @@ void answer(Socket& listener) {
     auto newcomer = answer_request(listener);
     if (!newcomer) return;
     std::lock_guard locked(listener.lock);
-    if (listener.stage != Stage::listening) return;
+    if (listener.stage == Stage::closed) return;
     listener.backlog->sockets.push_back(std::move(newcomer));
     listener.backlog->bell.ring();
 }
@@ -88,7 +88,9 @@ int Attendant::serve(SocketPointer listener) {
         the_office = office = made.release();
     }
     std::lock_guard locked(office->lock);
-    office->listeners.push_back(std::move(listener));
+    auto& all = office->listeners;
+    if (std::find(all.begin(), all.end(), listener) != all.end()) return 0;
+    all.push_back(std::move(listener));
     office->bell.ring();
     return 0;
 }

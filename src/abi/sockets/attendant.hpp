@@ -10,7 +10,7 @@ namespace weft::abi::sockets {
 
 class Attendant {
 public:
-    /// 0, or an error number.
+    /// 0, or an error number. To be asked for a listener twice is to be asked once.
     static int serve(SocketPointer listener);
     static void leave(const Socket& listener);
     /// A listener has room again in its backlog.

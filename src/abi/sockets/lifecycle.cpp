@@ -74,15 +74,25 @@ void close_connection(Socket& socket) {
     await_end(socket);
 }
 
+/// 0, or an error number; what has failed can be tried again.
+int make_backlog(Socket& socket, int size) {
+    std::lock_guard locked(socket.lock);
+    if (socket.stage == Stage::listening) return 0;
+    if (socket.stage > Stage::bound) return EINVAL;
+    if (socket.backlog) return 0;
+    auto made =
+        std::make_unique<Backlog>(static_cast<std::size_t>(std::clamp(size, 1, backlog_max)));
+    if (made->bell.descriptor() < 0 || rdma_listen(socket.id, size) != 0) return errno;
+    socket.backlog = std::move(made);
+    return 0;
+}
+
+/// It listens when there is somebody to answer.
 int begin_listening(const SocketPointer& socket, int backlog) {
+    if (int failed = make_backlog(*socket, backlog)) return failed;
+    if (int failed = Attendant::serve(socket)) return failed;
     std::lock_guard locked(socket->lock);
-    if (socket->stage == Stage::listening) return 0;
-    if (socket->stage > Stage::bound) return EINVAL;
-    if (rdma_listen(socket->id, backlog) != 0) return errno;
-    socket->backlog =
-        std::make_unique<Backlog>(static_cast<std::size_t>(std::clamp(backlog, 1, backlog_max)));
-    if (socket->backlog->bell.descriptor() < 0) return errno;
-    socket->stage = Stage::listening;
+    if (socket->stage <= Stage::bound) socket->stage = Stage::listening;
     return 0;
 }
 
@@ -115,88 +125,100 @@ using namespace weft::abi::sockets;
 extern "C" {
 
 int rsocket(int domain, int type, int protocol) {
-    if (domain != AF_INET && domain != AF_INET6) return fail_with(EAFNOSUPPORT);
-    // Datagrams need queue pairs without a connection, which iWARP does not have.
-    if (type != SOCK_STREAM) return fail_with(ENOTSUP);
-    if (protocol != 0 && protocol != IPPROTO_TCP) return fail_with(EPROTONOSUPPORT);
-    auto socket = Socket::make(domain);
-    if (!socket) return -1;
-    int number = socket->number();
-    Table::add(std::move(socket));
-    return number;
+    return act_or_fail([&]() -> int {
+        if (domain != AF_INET && domain != AF_INET6) return fail_with(EAFNOSUPPORT);
+        // Datagrams need queue pairs without a connection, which iWARP does not have.
+        if (type != SOCK_STREAM) return fail_with(ENOTSUP);
+        if (protocol != 0 && protocol != IPPROTO_TCP) return fail_with(EPROTONOSUPPORT);
+        auto socket = Socket::make(domain);
+        if (!socket) return -1;
+        int number = socket->number();
+        Table::add(std::move(socket));
+        return number;
+    });
 }
 
 int rbind(int number, const sockaddr* address, socklen_t length) {
-    auto socket = Table::find(number);
-    if (!socket) return -1;
-    if (!is_whole(address, length)) return fail_with(EINVAL);
-    std::lock_guard locked(socket->lock);
-    if (socket->stage != Stage::fresh) return fail_with(EINVAL);
-    if (rdma_bind_addr(socket->id, const_cast<sockaddr*>(address)) != 0) return -1;
-    socket->stage = Stage::bound;
-    return 0;
+    return act_or_fail([&]() -> int {
+        auto socket = Table::find(number);
+        if (!socket) return -1;
+        if (!is_whole(address, length)) return fail_with(EINVAL);
+        std::lock_guard locked(socket->lock);
+        if (socket->stage != Stage::fresh) return fail_with(EINVAL);
+        if (rdma_bind_addr(socket->id, const_cast<sockaddr*>(address)) != 0) return -1;
+        socket->stage = Stage::bound;
+        return 0;
+    });
 }
 
 int rlisten(int number, int backlog) {
-    auto socket = Table::find(number);
-    if (!socket) return -1;
-    bool is_first = socket->stage != Stage::listening;
-    if (int failed = begin_listening(socket, backlog)) return fail_with(failed);
-    int failed = is_first ? Attendant::serve(socket) : 0;
-    return failed ? fail_with(failed) : 0;
+    return act_or_fail([&]() -> int {
+        auto socket = Table::find(number);
+        if (!socket) return -1;
+        int failed = begin_listening(socket, backlog);
+        return failed ? fail_with(failed) : 0;
+    });
 }
 
 int raccept(int number, sockaddr* address, socklen_t* length) {
-    auto listener = Table::find(number);
-    if (!listener) return -1;
-    auto socket = take_accepted(*listener);
-    if (!socket) return -1;
-    if (address && length) copy_address(*rdma_get_peer_addr(socket->id), address, length);
-    int accepted = socket->number();
-    Table::add(std::move(socket));
-    return accepted;
+    return act_or_fail([&]() -> int {
+        auto listener = Table::find(number);
+        if (!listener) return -1;
+        auto socket = take_accepted(*listener);
+        if (!socket) return -1;
+        if (address && length) copy_address(*rdma_get_peer_addr(socket->id), address, length);
+        int accepted = socket->number();
+        Table::add(std::move(socket));
+        return accepted;
+    });
 }
 
 int rconnect(int number, const sockaddr* address, socklen_t length) {
-    auto socket = Table::find(number);
-    if (!socket) return -1;
-    std::unique_lock lock(socket->lock);
-    bool is_new = socket->stage == Stage::fresh || socket->stage == Stage::bound;
-    if (socket->is_open()) return fail_with(EISCONN);
-    if (is_new) {
-        if (!is_whole(address, length)) return fail_with(EINVAL);
-        if (int failed = begin_connection(*socket, *address)) return fail_with(failed);
-    } else if (!socket->is_opening() && socket->stage != Stage::failed) {
-        return fail_with(EINVAL);
-    }
-    bool may_wait = !socket->settings.is_nonblocking();
-    int failed = await_open(*socket, lock, {.may_wait = may_wait});
-    if (failed == EAGAIN && !may_wait) failed = is_new ? EINPROGRESS : EALREADY;
-    if (failed && !socket->is_opening()) socket->error = 0;  // it is told now
-    return failed ? fail_with(failed) : 0;
+    return act_or_fail([&]() -> int {
+        auto socket = Table::find(number);
+        if (!socket) return -1;
+        std::unique_lock lock(socket->lock);
+        bool is_new = socket->stage == Stage::fresh || socket->stage == Stage::bound;
+        if (socket->is_open()) return fail_with(EISCONN);
+        if (is_new) {
+            if (!is_whole(address, length)) return fail_with(EINVAL);
+            if (int failed = begin_connection(*socket, *address)) return fail_with(failed);
+        } else if (!socket->is_opening() && socket->stage != Stage::failed) {
+            return fail_with(EINVAL);
+        }
+        bool may_wait = !socket->settings.is_nonblocking();
+        int failed = await_open(*socket, lock, {.may_wait = may_wait});
+        if (failed == EAGAIN && !may_wait) failed = is_new ? EINPROGRESS : EALREADY;
+        if (failed && !socket->is_opening()) socket->error = 0;  // it is told now
+        return failed ? fail_with(failed) : 0;
+    });
 }
 
 int rshutdown(int number, int how) {
-    auto socket = Table::find(number);
-    if (!socket) return -1;
-    if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR) return fail_with(EINVAL);
-    std::unique_lock lock(socket->lock);
-    if (int failed = await_open(*socket, lock, {})) return fail_with(failed);
-    int failed = shut(*socket, lock,
-                      how == SHUT_RD   ? Shutdown::reading
-                      : how == SHUT_WR ? Shutdown::writing
-                                       : Shutdown::both);
-    return failed ? fail_with(failed) : 0;
+    return act_or_fail([&]() -> int {
+        auto socket = Table::find(number);
+        if (!socket) return -1;
+        if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR) return fail_with(EINVAL);
+        std::unique_lock lock(socket->lock);
+        if (int failed = await_open(*socket, lock, {})) return fail_with(failed);
+        int failed = shut(*socket, lock,
+                          how == SHUT_RD   ? Shutdown::reading
+                          : how == SHUT_WR ? Shutdown::writing
+                                           : Shutdown::both);
+        return failed ? fail_with(failed) : 0;
+    });
 }
 
 int rclose(int number) {
-    auto socket = Table::remove(number);
-    if (!socket) return errno == 0 ? 0 : -1;
-    if (socket->backlog)
-        close_listener(*socket);
-    else
-        close_connection(*socket);
-    return 0;
+    return act_or_fail([&]() -> int {
+        auto socket = Table::remove(number);
+        if (!socket) return errno == 0 ? 0 : -1;
+        if (socket->backlog)
+            close_listener(*socket);
+        else
+            close_connection(*socket);
+        return 0;
+    });
 }
 
 }  // extern "C"
