@@ -34,6 +34,9 @@ inline constexpr std::uint32_t windows = 2;
 /// As one octet can say it: see wire form of the introduction.
 inline constexpr std::uint32_t mappings_max = 127u << 8;
 
+/// How long a thread sleeps that had no descriptor left to be woken by.
+inline constexpr int deaf_ms = 10;
+
 /// How long a close waits to hear that the connection has ended: all of ours is then with TCP.
 inline constexpr int farewell_ms = 2000;
 

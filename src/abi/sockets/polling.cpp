@@ -101,7 +101,7 @@ int PollList::wait(const Deadline& deadline) {
         bell.answer();
         std::vector<Visit> visits;
         visits.reserve(list_.size());
-        auto wake_by = deadline;
+        auto wake_by = sooner(deadline, look_at(bell));
         auto sources = prepare(bell, visits, wake_by);
         int woken = 1;
         if (!sources.empty()) {

@@ -91,9 +91,14 @@ Bell& own_bell() {
     // What a thread had before a fork() is the parent's as well.
     thread_local unsigned generation = 0;
     thread_local std::optional<Bell> bell;
-    if (!bell || generation != current_generation()) bell.emplace(Bell::Kind::once);
+    bool is_good = bell && bell->descriptor() >= 0 && generation == current_generation();
+    if (!is_good) bell.emplace(Bell::Kind::once);
     generation = current_generation();
     return *bell;
+}
+
+Deadline look_at(const Bell& bell) {
+    return bell.descriptor() < 0 ? deadline_in(limits::deaf_ms) : std::nullopt;
 }
 
 namespace {
@@ -111,7 +116,7 @@ int wait_for_ring(Socket& socket, std::unique_lock<std::mutex>& lock, const Dead
     bell.answer();
     Visit visit(socket.shared_from_this(), bell);
     lock.unlock();
-    return wait_readable(bell.descriptor(), ms_until(deadline));
+    return wait_readable(bell.descriptor(), ms_until(sooner(deadline, look_at(bell))));
 }
 
 }  // namespace

@@ -76,8 +76,10 @@ private:
     Bell* bell_;
 };
 
-/// Each thread has one.
+/// Each thread has one. Where there are no descriptors left it makes no sound, and its owner looks
+/// at this time whether there are news.
 Bell& own_bell();
+Deadline look_at(const Bell& bell);
 
 /// With the lock, which is given up while it waits. 0 when there may be news; else an error number,
 /// ETIMEDOUT among them.
