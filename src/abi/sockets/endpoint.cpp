@@ -156,8 +156,11 @@ void Endpoint::digest() {
 }
 
 void Endpoint::digest(const ibv_wc& completion) {
-    if (completion.status != IBV_WC_SUCCESS) return stream_->lost();
-    if (!(completion.wr_id & is_receive)) return stream_->done(Receipt::of(completion.wr_id));
+    bool is_good = completion.status == IBV_WC_SUCCESS;
+    if (!(completion.wr_id & is_receive))
+        return is_good ? stream_->done(Receipt::of(completion.wr_id)) : stream_->failed();
+    // Receives end so with every connection, and that may be all there is to say.
+    if (!is_good) return stream_->lost();
     auto slot = static_cast<std::uint32_t>(completion.wr_id);
     std::uint32_t word = 0;
     std::memcpy(&word, inbox_.bytes().data() + slot * sizeof word, sizeof word);

@@ -122,6 +122,11 @@ void Stream::lost() {
     end();
 }
 
+void Stream::failed() {
+    broken_ |= connected_;
+    end();
+}
+
 void Stream::grant() {
     // With a window it takes two entries, and one that waits for a second soon has it.
     if (!connected_ || control_free_ < 2 || !incoming_.owes_grant()) return;

@@ -46,7 +46,9 @@ public:
     void done(const Receipt& receipt);
     /// The queue pair takes nothing more.
     void lost();
-    /// The peer broke the rules; the connection is to be ended.
+    /// It could not do what it had taken.
+    void failed();
+    /// The peer broke the rules, or something of ours did not reach it; the connection is over.
     bool is_broken() const { return broken_; }
 
     // What can be done.

@@ -271,6 +271,16 @@ TEST(Stream, IsLostWhenTheQueuePairRefuses) {
     EXPECT_FALSE(pair.left.stream().is_connected());
 }
 
+TEST(Stream, IsBrokenWhenSomethingItSentDidNotArrive) {
+    Pair pair;
+    pair.left.stream().failed();
+    EXPECT_TRUE(pair.left.stream().is_broken());
+    EXPECT_FALSE(pair.left.stream().is_connected());
+    pair.right.stream().lost();
+    pair.right.stream().failed();
+    EXPECT_FALSE(pair.right.stream().is_broken()) << "what is flushed after the end says nothing";
+}
+
 TEST(Stream, TellsMappingsAndFindsThem) {
     Pair pair({.mappings = 3});
     std::vector<std::byte> memory(500);

@@ -45,7 +45,9 @@ void refresh(Socket& socket, std::unique_lock<std::mutex>& lock) {
         if (turn) turn.take_news();
     }
     if (!socket.is_open()) return;
+    bool was_broken = socket.stream().is_broken();
     socket.endpoint->digest();
+    if (!was_broken && socket.stream().is_broken()) socket.error = EIO;
     if (!socket.reminder.is_pending()) return;
     if (socket.stream().has_heard_anything()) socket.reminder.end();
     if (socket.reminder.is_due()) socket.stream().remind();
