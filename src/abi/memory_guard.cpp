@@ -20,8 +20,12 @@ void pass_on(int number, siginfo_t* info, void* context) {
     if (before.sa_flags & SA_SIGINFO) return before.sa_sigaction(number, info, context);
     if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN)
         return before.sa_handler(number);
-    // By itself: the access is made again, and now ends the program as it should.
+    // Made by an access, it comes again as soon as we return, and now ends the program as it
+    // should. Sent by somebody it does not, and may be ignored.
+    bool was_sent = info->si_code <= 0;
+    if (was_sent && before.sa_handler == SIG_IGN) return;
     std::signal(number, SIG_DFL);
+    if (was_sent) std::raise(number);
 }
 
 void caught(int number, siginfo_t* info, void* context) {

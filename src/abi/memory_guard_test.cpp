@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <csetjmp>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 
 #include "base/foreign_memory.hpp"
@@ -62,6 +64,19 @@ TEST_F(MemoryGuardTest, LeavesOtherMistakesTheirSignal) {
             *gone = 1;
         },
         ended_badly, "");
+}
+
+TEST_F(MemoryGuardTest, LeavesASignalThatSomebodySentItsEffect) {
+    EXPECT_EXIT(::kill(::getpid(), SIGSEGV), ended_badly, "");
+    EXPECT_EXIT(::kill(::getpid(), SIGBUS), ended_badly, "");
+}
+
+TEST(MemoryGuardAndApplication, IgnoresASentSignalThatTheApplicationIgnored) {
+    std::signal(SIGBUS, SIG_IGN);
+    install_memory_guard();
+    EXPECT_EXIT((::kill(::getpid(), SIGBUS), std::_Exit(3)), testing::ExitedWithCode(3), "");
+    std::signal(SIGBUS, SIG_DFL);
+    foreign_memory_guard = nullptr;
 }
 
 sigjmp_buf back;
