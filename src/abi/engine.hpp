@@ -6,7 +6,8 @@
 // thread moves it when nobody does, so that a peer's reads and writes go on while the application
 // computes, looks for them in its memory, or sleeps in a poll() of its own. While somebody polls
 // without end, or waits in one of our own functions and drives from there, the helper stands back
-// and only looks now and then whether they still do.
+// and only looks now and then whether they still do. docs/decisions/who-drives-the-engine.md has
+// that as a table.
 #pragma once
 
 #include <signal.h>
