@@ -19,6 +19,9 @@ inline constexpr std::size_t queue_pairs = 65'536;
 
 /// Asynchronous events of one context that nobody has fetched. Of more the latest are lost.
 inline constexpr std::size_t events_waiting = 4'096;
+/// Events in a row that the reader of a channel found ready: after so many it waits for them
+/// elsewhere.
+inline constexpr unsigned events_of_a_habit = 8;
 /// How long a thread that waits for an event is left without one although the network has moved.
 inline constexpr Duration patience_with_events = std::chrono::milliseconds(10);
 /// How long deregistering waits for bytes the network still has, before it ends the connections

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Endpoints: an identifier and all it needs in one call, out of what rdma_getaddrinfo() found.
 #include <rdma/rdma_verbs.h>
+#include "abi/cm/limits.hpp"
 #include "abi/cm/objects.hpp"
 
 namespace weft::abi {
 namespace {
-
-constexpr int resolution_ms = 2000;
 
 int prepare_to_listen(Identifier& one, const rdma_addrinfo& found, ibv_pd* domain,
                       const ibv_qp_init_attr* wishes) {
@@ -20,8 +19,8 @@ int prepare_to_listen(Identifier& one, const rdma_addrinfo& found, ibv_pd* domai
 
 int prepare_to_connect(Identifier& one, const rdma_addrinfo& found, ibv_pd* domain,
                        ibv_qp_init_attr* wishes) {
-    if (rdma_resolve_addr(&one, found.ai_src_addr, found.ai_dst_addr, resolution_ms) < 0 ||
-        rdma_resolve_route(&one, resolution_ms) < 0)
+    if (rdma_resolve_addr(&one, found.ai_src_addr, found.ai_dst_addr, limits::resolution_ms) < 0 ||
+        rdma_resolve_route(&one, limits::resolution_ms) < 0)
         return -1;
     if (wishes) {
         wishes->qp_type = static_cast<ibv_qp_type>(found.ai_qp_type);

@@ -33,6 +33,9 @@ inline constexpr Duration end_notice = std::chrono::milliseconds(2);
 /// which TCP does for us; but there are programs that free a connection only when this is over.
 inline constexpr Duration farewell = std::chrono::milliseconds(20);
 
+/// What an endpoint says it waits for the resolution of an address, which takes no time here.
+inline constexpr int resolution_ms = 2'000;
+
 /// How long it is believed that an address belongs to the interface that had it.
 inline constexpr Duration device_memory = std::chrono::seconds(1);
 

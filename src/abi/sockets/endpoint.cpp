@@ -16,7 +16,6 @@ namespace weft::abi::sockets {
 namespace {
 
 constexpr std::uint64_t is_receive = 1ull << 63;
-constexpr unsigned events_unacknowledged_max = 128;
 /// So that descriptions and messages always go inline, whatever the application asks for.
 constexpr std::uint32_t inline_bytes_min = sizeof(Mapping);
 
@@ -181,7 +180,7 @@ bool Endpoint::disarm() {
     // There is at most one: it is armed only when the last has been taken.
     if (ibv_get_cq_event(channel_, &queue, &context) != 0) return false;
     is_armed_ = false;
-    if (++events_taken_ == events_unacknowledged_max)
+    if (++events_taken_ == limits::events_unacknowledged)
         ibv_ack_cq_events(completions_, std::exchange(events_taken_, 0u));
     return true;
 }

@@ -16,8 +16,6 @@
 namespace weft::abi::sockets {
 namespace {
 
-constexpr int backlog_max = 4096;
-
 /// The last thing heard from a connection that was made shall not be our silence.
 void await_end(Socket& socket) {
     std::lock_guard watch(socket.watch);
@@ -81,7 +79,7 @@ int make_backlog(Socket& socket, int size) {
     if (socket.stage > Stage::bound) return EINVAL;
     if (socket.backlog) return 0;
     auto made =
-        std::make_unique<Backlog>(static_cast<std::size_t>(std::clamp(size, 1, backlog_max)));
+        std::make_unique<Backlog>(static_cast<std::size_t>(std::clamp(size, 1, limits::backlog)));
     if (made->bell.descriptor() < 0 || rdma_listen(socket.id, size) != 0) return errno;
     socket.backlog = std::move(made);
     return 0;

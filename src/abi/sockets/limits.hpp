@@ -34,6 +34,13 @@ inline constexpr std::uint32_t windows = 2;
 /// As one octet can say it: see wire form of the introduction.
 inline constexpr std::uint32_t mappings_max = 127u << 8;
 
+/// Connections made for a listener and not taken yet, at most.
+inline constexpr int backlog = 4096;
+/// Events of a completion queue that were taken and not acknowledged yet.
+inline constexpr unsigned events_unacknowledged = 128;
+/// What is said to be waited for an address to be resolved.
+inline constexpr int resolution_ms = 10'000;
+
 /// How long a thread sleeps that had no descriptor left to be woken by.
 inline constexpr int deaf_ms = 10;
 

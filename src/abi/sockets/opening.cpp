@@ -8,8 +8,6 @@
 namespace weft::abi::sockets {
 namespace {
 
-constexpr int resolve_ms = 10'000;
-
 using PrivateData = std::array<std::byte, wire_size<Introduction>()>;
 
 /// An event of a channel, until it is acknowledged. There may be none.
@@ -66,7 +64,7 @@ int errno_of(const rdma_cm_event& event) {
 }
 
 void resolve_route(Socket& socket) {
-    if (rdma_resolve_route(socket.id, resolve_ms) != 0) return fail(socket, errno);
+    if (rdma_resolve_route(socket.id, limits::resolution_ms) != 0) return fail(socket, errno);
     socket.stage = Stage::resolving_route;
 }
 
@@ -127,7 +125,8 @@ bool accept(Socket& socket, const Introduction& peer, rdma_conn_param parameters
 }  // namespace
 
 int begin_connection(Socket& socket, const sockaddr& address) {
-    if (rdma_resolve_addr(socket.id, nullptr, const_cast<sockaddr*>(&address), resolve_ms) != 0)
+    if (rdma_resolve_addr(socket.id, nullptr, const_cast<sockaddr*>(&address),
+                          limits::resolution_ms) != 0)
         return errno;
     socket.stage = Stage::resolving_address;
     return 0;

@@ -15,9 +15,6 @@
 namespace weft::abi {
 namespace {
 
-/// So many events in a row that a reader found ready, and it waits for them elsewhere.
-constexpr unsigned habit = 8;
-
 CompletionQueue* take_oldest(CompletionChannel& channel) {
     if (channel.with_events.empty()) return nullptr;
     auto& queue = channel.with_events.pop_front();
@@ -170,7 +167,7 @@ int ibv_get_cq_event(ibv_comp_channel* face, ibv_cq** cq, void** cq_context) {
         bool may_wait = queue || !is_nonblocking(channel.fd);
         channel.found_ready = queue ? channel.found_ready + 1 : 0;
         if (!queue) channel.reader_waits_here = may_wait;
-        if (channel.found_ready > habit) channel.reader_waits_here = false;
+        if (channel.found_ready > limits::events_of_a_habit) channel.reader_waits_here = false;
         if (!may_wait) {
             errno = EAGAIN;
             return -1;
