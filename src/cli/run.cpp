@@ -58,7 +58,7 @@ std::string find_libraries() {
                     built.string(), installed.string())};
 }
 
-/// The library path with `folder` first, and once.
+/// The library path with `folder` first, and not twice at its beginning.
 std::string path_from(const std::string& folder) {
     auto before = variable("LD_LIBRARY_PATH");
     if (before.empty() || before == folder) return folder;

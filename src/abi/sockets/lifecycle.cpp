@@ -20,8 +20,10 @@ namespace {
 void await_end(Socket& socket) {
     std::lock_guard watch(socket.watch);
     auto deadline = deadline_in(limits::farewell_ms);
-    while (!has_heard_end(socket))
-        if (wait_readable(socket.number(), ms_until(deadline)) <= 0) return;
+    while (!has_heard_end(socket)) {
+        int ready = wait_readable(socket.number(), ms_until(deadline));
+        if (ready == 0 || (ready < 0 && errno != EINTR)) return;
+    }
 }
 
 /// Signals are no reason to leave a connection half ended.

@@ -149,8 +149,7 @@ SocketPointer answer_request(Socket& listener) {
     auto peer = introduction_in(event->param.conn);
     auto parameters = event->param.conn;
     auto* id = event->id;
-    // An identifier cannot go to another channel while an event of it is held.
-    event.acknowledge();
+    event.acknowledge();  // with it goes the private data, which accept() replaces
     auto socket = peer ? Socket::adopt(*id, listener) : nullptr;
     if (socket && accept(*socket, *peer, parameters)) return socket;
     rdma_reject(id, nullptr, 0);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What stands behind the structs of <infiniband/verbs.h>. An application holds a pointer to the
 // struct, whose fields it reads; the rest follows it in memory and is ours. Everything here is
-// touched inside a Hold only, but for what the headers' inline functions read by themselves.
+// touched inside a Hold, but for what the headers' inline functions read by themselves, what is
+// acknowledged (under the struct's own mutex), and what one thread has for a while: a batch of work
+// from ibv_wr_start() on, a completion from ibv_start_poll() on.
 #pragma once
 
 #include <infiniband/verbs.h>
