@@ -39,7 +39,7 @@ void EventChannel::fall_silent() {
     // Programs destroy a channel before its identifiers, on their way out.
     for (auto* identifier : identifiers) identifier->channel = nullptr;
     identifiers.clear();
-    for (auto count = events.size(); count > 0; --count) take_event(fd);
+    for (auto count = events.size(); count > 0; --count) uncount_event(fd);
     events.clear();
     if (fd >= 0 && readers == 0) ::close(std::exchange(fd, -1));
 }
@@ -56,7 +56,7 @@ void report(std::unique_ptr<Event> event) {
     auto* channel = event->counted_by->reports_to();
     if (!channel) return;
     channel->events.push_back(std::move(event));
-    add_event(channel->fd);
+    count_event(channel->fd);
 }
 
 /// They are out of the channel when they go: some own an identifier that reports there too.
@@ -67,7 +67,7 @@ std::deque<std::unique_ptr<Event>> take_events_of(Identifier& one) {
     for (auto& event : channel->events)
         (event->counted_by == &one ? taken : left).push_back(std::move(event));
     channel->events = std::move(left);
-    for (std::size_t i = 0; i < taken.size(); ++i) take_event(channel->fd);
+    for (std::size_t i = 0; i < taken.size(); ++i) uncount_event(channel->fd);
     return taken;
 }
 
@@ -90,7 +90,7 @@ Event* take_oldest(EventChannel& channel) {
     while (!channel.events.empty()) {
         auto event = std::move(channel.events.front());
         channel.events.pop_front();
-        take_event(channel.fd);
+        uncount_event(channel.fd);
         auto& owner = *event->counted_by;
         if (event->newcomer) {
             --owner.requests_waiting;

@@ -19,16 +19,16 @@ constexpr std::uint64_t is_receive = 1ull << 63;
 /// So that descriptions and messages always go inline, whatever the application asks for.
 constexpr std::uint32_t inline_bytes_min = sizeof(Mapping);
 
-bool set_nonblocking(int descriptor) {
-    int flags = ::fcntl(descriptor, F_GETFL);
-    return flags >= 0 && ::fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) == 0;
-}
-
 std::uint64_t address_of(const void* memory) {
     return reinterpret_cast<std::uintptr_t>(memory);
 }
 
 }  // namespace
+
+bool set_nonblocking(int descriptor) {
+    int flags = ::fcntl(descriptor, F_GETFL);
+    return flags >= 0 && ::fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) == 0;
+}
 
 bool RegisteredMemory::allocate(ibv_pd* domain, std::size_t bytes, int access) {
     bytes_.resize(bytes);

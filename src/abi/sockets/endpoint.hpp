@@ -15,6 +15,10 @@
 
 namespace weft::abi::sockets {
 
+/// A descriptor whose events are asked for, never waited for: waiting is done with the descriptor.
+/// False with errno.
+bool set_nonblocking(int descriptor);
+
 /// Memory of our own, known to the device.
 class RegisteredMemory {
 public:

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "abi/sockets/socket.hpp"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 namespace weft::abi::sockets {
@@ -11,10 +10,7 @@ Socket::Socket(int its_family, const Settings& its_settings)
 
 bool Socket::open_channel() {
     channel = rdma_create_event_channel();
-    if (!channel) return false;
-    // Its events are asked for, never waited for: waiting is done with the descriptor.
-    int flags = ::fcntl(channel->fd, F_GETFL);
-    return flags >= 0 && ::fcntl(channel->fd, F_SETFL, flags | O_NONBLOCK) == 0;
+    return channel && set_nonblocking(channel->fd);
 }
 
 SocketPointer Socket::make(int family) {

@@ -23,7 +23,7 @@ void queue_event(ibv_context& face, const ibv_async_event& event) {
     auto& context = of(face);
     if (context.events.size() >= limits::events_waiting) return;
     context.events.push_back(event);
-    add_event(face.async_fd);
+    count_event(face.async_fd);
 }
 
 void tell_queue_pair(std::uint32_t number, ibv_event_type type) {
@@ -94,7 +94,7 @@ bool take_event(Context& context, ibv_async_event& event) {
     if (context.events.empty()) return false;
     event = context.events.front();
     context.events.pop_front();
-    abi::take_event(context.face().async_fd);
+    uncount_event(context.face().async_fd);
     count_delivery(event);
     return true;
 }
@@ -124,7 +124,7 @@ void forget_async_events(Context& context, const void* object) {
     std::erase_if(context.events,
                   [&](const ibv_async_event& event) { return event.element.qp == object; });
     for (auto left = before - context.events.size(); left > 0; --left)
-        take_event(context.face().async_fd);
+        uncount_event(context.face().async_fd);
 }
 
 }  // namespace weft::abi

@@ -23,7 +23,7 @@ CompletionQueue* take_oldest(CompletionChannel& channel) {
     if (channel.uncounted > 0)
         --channel.uncounted;
     else
-        take_event(channel.fd);
+        uncount_event(channel.fd);
     return &queue;
 }
 
@@ -34,7 +34,7 @@ CompletionQueue* look(CompletionChannel& channel, Engine::Waiting& waiting) {
     waiting.turn();
     channel.reader_looks = false;
     auto* queue = take_oldest(channel);
-    for (; channel.uncounted > 0; --channel.uncounted) add_event(channel.fd);
+    for (; channel.uncounted > 0; --channel.uncounted) count_event(channel.fd);
     return queue;
 }
 
@@ -102,7 +102,7 @@ void add_event(CompletionChannel& channel, CompletionQueue& queue) {
     if (channel.reader_looks)
         ++channel.uncounted;
     else
-        add_event(channel.fd);
+        count_event(channel.fd);
 }
 
 void forget_events(CompletionChannel& channel, CompletionQueue& queue) {
@@ -110,7 +110,7 @@ void forget_events(CompletionChannel& channel, CompletionQueue& queue) {
         auto& each = channel.with_events.pop_front();
         if (&each != &queue) channel.with_events.push_back(each);
     }
-    for (; queue.events_waiting > 0; --queue.events_waiting) take_event(channel.fd);
+    for (; queue.events_waiting > 0; --queue.events_waiting) uncount_event(channel.fd);
 }
 
 void expect_reader(CompletionChannel& channel, CompletionQueue& queue) {

@@ -39,12 +39,12 @@ int make_event_descriptor() {
     return ::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
 }
 
-void add_event(int descriptor) {
+void count_event(int descriptor) {
     std::uint64_t one = 1;
     [[maybe_unused]] auto written = ::write(descriptor, &one, sizeof one);
 }
 
-void take_event(int descriptor) {
+void uncount_event(int descriptor) {
     std::uint64_t one = 0;
     [[maybe_unused]] auto taken = ::read(descriptor, &one, sizeof one);
 }

@@ -8,8 +8,8 @@ namespace weft::abi {
 
 /// -1 and errno where there are no descriptors left.
 int make_event_descriptor();
-void add_event(int descriptor);
-void take_event(int descriptor);
+void count_event(int descriptor);
+void uncount_event(int descriptor);
 /// Whether the application has asked for EAGAIN instead of a wait.
 bool is_nonblocking(int descriptor);
 

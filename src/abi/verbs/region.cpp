@@ -98,7 +98,7 @@ Result<bool> begin_return(Region& region) {
         auto returning = std::make_shared<Region::Return>();
         auto begun = region.engine_side->deregister([returning] {
             returning->is_done = true;
-            if (returning->descriptor >= 0) add_event(returning->descriptor);
+            if (returning->descriptor >= 0) count_event(returning->descriptor);
         });
         if (!begun) return begun.error();
         region.returning = std::move(returning);
