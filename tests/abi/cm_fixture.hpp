@@ -4,7 +4,6 @@
 #pragma once
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <rdma/rdma_cma.h>
@@ -16,6 +15,8 @@
 #include <memory>
 #include <string>
 #include <utility>
+
+#include "abi/counting.hpp"
 
 namespace weft::test {
 
@@ -41,14 +42,6 @@ struct EndAddress {
 inline bool becomes_readable(int descriptor, int timeout_ms) {
     pollfd source{descriptor, POLLIN, 0};
     return ::poll(&source, 1, timeout_ms) == 1;
-}
-
-inline std::size_t open_descriptors() {
-    std::size_t count = 0;
-    auto* folder = ::opendir("/proc/self/fd");
-    while (::readdir(folder)) ++count;
-    ::closedir(folder);
-    return count;
 }
 
 /// An event that is acknowledged when this goes.

@@ -2,19 +2,11 @@
 // Everything of one kind that the device has, asked for until it is refused, and given back: the
 // refusal is the documented one, one that goes makes room for another, and when all have gone the
 // process has what it had before, counted in bytes and in descriptors.
-#include <malloc.h>
-
-#include <filesystem>
-
+#include "abi/counting.hpp"
 #include "abi/verbs_fixture.hpp"
 
 namespace weft::test {
 namespace {
-
-std::size_t open_descriptors() {
-    auto all = std::filesystem::directory_iterator("/proc/self/fd");
-    return static_cast<std::size_t>(std::distance(begin(all), end(all)));
-}
 
 class Exhaustion : public VerbsTest {
 protected:
@@ -49,11 +41,6 @@ protected:
         }
         EXPECT_LE(bytes_in_use(), bytes_after_first + 4096) << "less than one octet for each";
         EXPECT_EQ(open_descriptors(), before);
-    }
-
-    static std::size_t bytes_in_use() {
-        auto use = ::mallinfo2();
-        return use.uordblks + use.hblkhd;
     }
 
     ibv_device_attr device{};
@@ -92,8 +79,8 @@ TEST_F(Exhaustion, OfSharedReceiveQueues) {
 }
 
 TEST_F(Exhaustion, OfQueuePairs) {
-    ibv_qp_init_attr wish{nullptr, completions, completions, nullptr, {1, 1, 1, 1, 0},
-                          IBV_QPT_RC, 0};
+    ibv_qp_init_attr wish{nullptr, completions, completions, nullptr, {1, 1, 1, 1, 0}, IBV_QPT_RC,
+                          0};
     use_up(
         device.max_qp, [&] { return ibv_create_qp(domain, &wish); }, ibv_destroy_qp);
 }
