@@ -22,7 +22,7 @@ quietly() {
 build() {
     local preset=$1 strict=OFF
     shift
-    if [[ $preset == clang ]]; then strict=ON; fi
+    if [[ $preset == asan ]]; then strict=ON; fi
     quietly "configure-$preset" cmake --preset "$preset" \
         -DCMAKE_COMPILE_WARNING_AS_ERROR=$strict || return 1
     local targets=()

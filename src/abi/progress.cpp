@@ -21,6 +21,8 @@ constexpr std::int64_t spinner_pause_ns = 3'000;
 /// Looks of others since the last one of a thread that waits for news: after so many they spin, and
 /// will see everything first.
 constexpr std::uint32_t looks_of_a_spinner = 256;
+/// And of the helper's sleep: so many are no single poll before something else, they are a habit.
+constexpr std::uint32_t looks_of_a_habit = 8;
 
 std::int64_t now_ns() {
     return linux::read_clock().nanoseconds;
@@ -91,6 +93,8 @@ bool Engine::is_driven(std::uint32_t looks_seen) const {
     // Who waits for news is not kept waiting for this.
     if (waits_elsewhere_.load(std::memory_order_relaxed) > 0)
         return looks - looks_seen > looks_of_a_spinner;
+    // Where the helper has taken the spinner's own processor, waiting for its next look is in vain.
+    if (looks - looks_seen > looks_of_a_habit) return true;
     for (auto end = now_ns() + spinner_pause_ns; now_ns() < end;)
         if (looks_.load(std::memory_order_relaxed) != looks) return true;
     return false;

@@ -16,7 +16,7 @@
 #include <string>
 #include <utility>
 
-#include "abi/scarcity.hpp"
+#include "abi/counting.hpp"
 
 namespace weft::test {
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process has and may run out of: descriptors.
+// What a process may run out of: descriptors.
 #pragma once
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -12,14 +11,6 @@
 #include <vector>
 
 namespace weft::test {
-
-inline std::size_t open_descriptors() {
-    std::size_t count = 0;
-    auto* folder = ::opendir("/proc/self/fd");
-    while (::readdir(folder)) ++count;
-    ::closedir(folder);
-    return count;
-}
 
 /// While it lives, so many more can be had and no more.
 class FewDescriptors {

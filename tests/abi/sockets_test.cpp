@@ -5,6 +5,7 @@
 
 #include <csignal>
 
+#include "abi/counting.hpp"
 #include "abi/scarcity.hpp"
 #include "abi/sockets_fixture.hpp"
 #include "abi/verbs_fixture.hpp"

@@ -136,27 +136,6 @@ TEST_F(Objects, CannotGoBeforeThoseThatUseThem) {
     EXPECT_EQ(ibv_destroy_srq(receives), 0);
 }
 
-TEST_F(Objects, AreNoMoreThanTheDeviceSays) {
-    ibv_device_attr device{};
-    ASSERT_EQ(ibv_query_device(context, &device), 0);
-    std::vector<ibv_mw*> windows;
-    while (auto* window = ibv_alloc_mw(domain, IBV_MW_TYPE_2)) windows.push_back(window);
-    EXPECT_EQ(errno, ENOMEM);
-    EXPECT_EQ(windows.size(), static_cast<std::size_t>(device.max_mw));
-    EXPECT_EQ(ibv_dealloc_mw(windows.back()), 0);
-    windows.back() = ibv_alloc_mw(domain, IBV_MW_TYPE_1);
-    EXPECT_NE(windows.back(), nullptr) << "one that has gone makes room";
-    for (auto* window : windows) EXPECT_EQ(ibv_dealloc_mw(window), 0);
-
-    std::vector<ibv_pd*> domains;
-    while (auto* one = ibv_alloc_pd(context)) domains.push_back(one);
-    EXPECT_EQ(errno, ENOMEM);
-    auto most = static_cast<std::size_t>(device.max_pd);
-    EXPECT_LT(domains.size(), most);
-    EXPECT_GE(domains.size() + 4, most) << "this test has one, and librdmacm some of its own";
-    for (auto* one : domains) EXPECT_EQ(ibv_dealloc_pd(one), 0);
-}
-
 TEST_F(Objects, OutliveAContextThatIsClosedUnderThem) {
     auto** list = ibv_get_device_list(nullptr);
     auto* other = ibv_open_device(loopback(list));

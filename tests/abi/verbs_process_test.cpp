@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "abi/counting.hpp"
 #include "abi/scarcity.hpp"
 #include "abi/verbs_fixture.hpp"
 

@@ -24,9 +24,9 @@ def program(name):
     return folder / name
 
 
-def dropin_folder():
-    """Where Weft's libibverbs and librdmacm of that build are."""
-    return program("weft").parents[1] / "dropin"
+def on_weft(*command, wishes=()):
+    """A stock program here, on the libraries of that build, by `weft run WISHES...`."""
+    return host.Program(program("weft"), "run", *wishes, *command)
 
 
 def ask_for(steps):

@@ -9,7 +9,6 @@ not rare. So a client of ours has a few attempts, and a server must have done we
 import unittest
 
 import guest
-import host
 import peers
 from guest_case import GuestCase
 
@@ -21,13 +20,9 @@ def command(program, *words):
     return (program, *map(str, words), "-p", str(PORT))
 
 
-def on_weft(*words):
-    return host.Program("env", f"LD_LIBRARY_PATH={peers.dropin_folder()}", *command(*words))
-
-
 class Rsockets(GuestCase):
     def run_with_our_server(self, program, words, address=guest.HOST, client_ends=(0,)):
-        with on_weft(program, "-b", address, *words) as server:
+        with peers.on_weft(*command(program, "-b", address, *words)) as server:
             server.wait_until_listening(PORT)
             with self.guest.start(" ".join(command(program, "-s", address, *words))) as client:
                 self.assertIn(client.wait(60), client_ends, client.output + server.output)
@@ -37,7 +32,7 @@ class Rsockets(GuestCase):
         for attempts_left in (2, 1, 0):
             with self.guest.start(" ".join(command(program, "-b", address, *words))) as server:
                 self.guest.wait_until_listening(PORT)
-                with on_weft(program, "-s", address, *words) as client:
+                with peers.on_weft(*command(program, "-s", address, *words)) as client:
                     try:
                         client.wait(20)
                         attempts_left = 0
