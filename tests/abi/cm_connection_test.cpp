@@ -382,20 +382,20 @@ TEST_F(Endpoints, MayBeAskedForRequestsByManyThreads) {
     std::array<std::vector<rdma_cm_id*>, threads_count> taken;
     std::vector<std::thread> threads;
     std::atomic<bool> may_begin{false};
-    for (auto& own : taken)
+    for (auto& mine : taken)
         threads.emplace_back([&] {
             while (!may_begin) std::this_thread::yield();
-            while (own.size() < each) {
+            while (mine.size() < each) {
                 rdma_cm_id* passive = nullptr;
                 ASSERT_EQ(rdma_get_request(listener, &passive), 0) << std::strerror(errno);
                 ASSERT_EQ(passive->event->id, passive);
-                own.push_back(passive);
+                mine.push_back(passive);
             }
         });
     may_begin = true;
     for (auto& thread : threads) thread.join();
     std::set<rdma_cm_id*> all;
-    for (auto& own : taken) all.insert(own.begin(), own.end());
+    for (auto& mine : taken) all.insert(mine.begin(), mine.end());
     EXPECT_EQ(all.size(), asking.size()) << "none was given twice";
     for (auto* passive : all) rdma_destroy_ep(passive);
 }
