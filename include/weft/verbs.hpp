@@ -203,6 +203,8 @@ public:
     /// without a last word, and they are back: for an owner who cannot wait any longer for a peer
     /// that takes nothing. Whether it was so.
     virtual bool give_back(SteeringTag tag) = 0;
+    /// What the peer may do here at most, whatever its tags open; at first everything.
+    virtual void limit_peer(Rights rights) = 0;
     /// From failed to idle: to be connected again. Completions not polled yet stay where they are.
     virtual Result<void> reset() = 0;
 };

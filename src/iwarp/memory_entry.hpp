@@ -17,10 +17,19 @@ enum class DomainId : std::uint32_t {};
 /// The number of a queue pair, as windows of the second kind remember it.
 enum class QueuePairId : std::uint32_t {};
 
+inline constexpr auto every_remote_right =
+    Rights::remote_read | Rights::remote_write | Rights::remote_atomic;
+
 /// On whose behalf a tag is used.
 struct Asker {
     DomainId domain{};
     QueuePairId queue_pair{};
+    /// What the queue pair lets its peer do at most, if it has such a limit.
+    const Rights* limit = nullptr;
+
+    bool may(Rights asked) const {
+        return limit == nullptr || allows(*limit, asked & every_remote_right);
+    }
 };
 
 struct MemoryEntry {
@@ -64,8 +73,7 @@ struct MemoryEntry {
     }
     /// A window is for peers: it opens nothing to local work, which has the region's own tag.
     bool grants(Rights asked) const {
-        constexpr auto remote = Rights::remote_read | Rights::remote_write | Rights::remote_atomic;
-        if (is_window() && (asked & remote) == Rights{}) return false;
+        if (is_window() && (asked & every_remote_right) == Rights{}) return false;
         return allows(rights, asked);
     }
     /// How far behind `first` the offset is, if `count` bytes (not none) from there are all inside.

@@ -50,7 +50,7 @@ Result<MemoryRange> MemoryTable::resolve(SteeringTag tag, std::uint64_t offset, 
     const MemoryEntry* entry = find_open(tag);
     if (entry == nullptr) return refused(MemoryFault::invalid_tag);
     if (!entry->is_for(asker)) return refused(MemoryFault::wrong_domain);
-    if (!entry->grants(asked)) return refused(MemoryFault::no_rights);
+    if (!entry->grants(asked) || !asker.may(asked)) return refused(MemoryFault::no_rights);
     WEFT_TRY(auto place, entry->place_of(offset, size));
     const MemoryEntry& region = entries_[entry->region];
     return region.pieces.range(entry->in_region + place, size);

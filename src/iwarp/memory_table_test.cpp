@@ -26,6 +26,19 @@ TEST_F(MemoryTableTest, DoesNotOpenARegionToAnotherDomain) {
         EXPECT_EQ(use(tag, base, 1, right, stranger), wrong_domain);
 }
 
+TEST_F(MemoryTableTest, OpensToAPeerNoMoreThanItsQueuePairLets) {
+    auto tag = add_all();
+    auto limit = Rights::remote_read;
+    Asker limited = us;
+    limited.limit = &limit;
+    EXPECT_EQ(use(tag, base, 1, Rights::remote_read, limited), std::nullopt);
+    EXPECT_EQ(use(tag, base, 1, Rights::remote_write, limited), no_rights);
+    EXPECT_EQ(use(tag, base, 1, Rights::remote_atomic, limited), no_rights);
+    limit = {};
+    EXPECT_EQ(use(tag, base, 1, Rights::remote_read, limited), no_rights);
+    EXPECT_EQ(use(tag, base, 1, Rights::local_write, limited), std::nullopt) << "our own work";
+}
+
 TEST_F(MemoryTableTest, KnowsNoTagThatItDidNotGiveOut) {
     EXPECT_EQ(use(SteeringTag{0}, base, 1), invalid_tag);
     EXPECT_EQ(use(SteeringTag{0xffffffff}, base, 1), invalid_tag);

@@ -124,8 +124,9 @@ bool QueuePairObject::give_back(SteeringTag tag) {
 iwarp::Session& QueuePairObject::begin_session(const iwarp::Terms& terms,
                                                const iwarp::SessionOptions& options) {
     session_ = std::make_unique<iwarp::Session>(
-        *this, core_->memory, iwarp::Asker{domain_->id(), iwarp::QueuePairId{number_}},
-        core_->buffers, terms, options);
+        *this, core_->memory,
+        iwarp::Asker{domain_->id(), iwarp::QueuePairId{number_}, &remote_limit_}, core_->buffers,
+        terms, options);
     note(LifeEvent::connected);
     return *session_;
 }

@@ -50,6 +50,7 @@ public:
     void fail() override;
     Result<void> reset() override;
     bool give_back(SteeringTag tag) override;
+    void limit_peer(Rights rights) override { remote_limit_ = rights; }
 
     // For its connection.
     bool is_linked() const { return link_ != nullptr; }
@@ -94,6 +95,7 @@ private:
     ReceiveQueue receives_;  ///< of its own; empty where they are shared
     ReceiveQueue::Slot* taken_ = nullptr;
 
+    Rights remote_limit_ = iwarp::every_remote_right;
     QueuePairState state_ = QueuePairState::idle;
     QueuePairLink* link_ = nullptr;
     std::unique_ptr<iwarp::Session> session_;

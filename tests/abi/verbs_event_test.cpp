@@ -296,6 +296,29 @@ TEST_F(Events, TellOfAPeerThatAsksForWhatItMayNotHave) {
     EXPECT_EQ(b->queue_pair()->state, IBV_QPS_ERR);
 }
 
+TEST_F(Events, TellOfAPeerThatAsksForWhatTheQueuePairDoesNotAllow) {
+    connect({});
+    ibv_qp_attr reads_alone{};
+    reads_alone.qp_access_flags = IBV_ACCESS_REMOTE_READ;
+    ASSERT_EQ(ibv_modify_qp(b->queue_pair(), &reads_alone, IBV_QP_ACCESS_FLAGS), 0);
+    b->write(0, "theirs");
+    a->write(0, "ours");
+    auto one = a->piece(16, 6);
+    auto read = a->work(1, IBV_WR_RDMA_READ, one);
+    read.wr.rdma = {b->address(0), b->region->rkey};
+    ASSERT_EQ(a->post(read), 0);
+    EXPECT_EQ(a->completion().status, IBV_WC_SUCCESS);
+    EXPECT_EQ(a->text(16, 6), "theirs");
+    auto from = a->piece(0, 4);
+    auto write = a->work(2, IBV_WR_RDMA_WRITE, from);
+    write.wr.rdma = {b->address(0), b->region->rkey};
+    ASSERT_EQ(a->post(write), 0);
+    std::array<int, 2> told{async_event(), async_event()};
+    std::sort(told.begin(), told.end());
+    EXPECT_EQ(told, (std::array<int, 2>{IBV_EVENT_QP_FATAL, IBV_EVENT_QP_ACCESS_ERR}));
+    EXPECT_EQ(b->text(0, 6), "theirs");
+}
+
 TEST_F(Events, AreNotRaisedByAnEndThatWasAskedFor) {
     connect({});
     ASSERT_EQ(a->receive(1, 0, 8), 0);

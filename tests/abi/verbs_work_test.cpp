@@ -295,6 +295,11 @@ TEST_F(BuiltWork, GoesWholeOrNotAtAll) {
     ibv_wr_set_sge(pair, a->region->lkey, a->address(0), 8);
     ibv_wr_send_imm(pair, 1);
     EXPECT_EQ(ibv_wr_complete(pair), EOPNOTSUPP);
+    ibv_data_buf lies[] = {{a->memory.data(), SIZE_MAX}, {a->memory.data(), 2}};
+    ibv_wr_start(pair);
+    ibv_wr_send(pair);
+    ibv_wr_set_inline_data_list(pair, 2, lies);
+    EXPECT_EQ(ibv_wr_complete(pair), EINVAL) << "their sum is one";
     ibv_wr_start(pair);
     ibv_wr_send(pair);
     ibv_wr_abort(pair);
@@ -312,6 +317,10 @@ TEST_F(BuiltWork, IsNotPromisedWhereItCannotBe) {
     wish.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_TSO;
     EXPECT_EQ(ibv_create_qp_ex(a->id->verbs, &wish), nullptr);
     EXPECT_EQ(errno, EOPNOTSUPP);
+    wish.comp_mask = 0;  // and so its domain is not looked at
+    wish.pd = reinterpret_cast<ibv_pd*>(1);
+    EXPECT_EQ(ibv_create_qp_ex(a->id->verbs, &wish), nullptr);
+    EXPECT_EQ(errno, EINVAL);
 }
 
 TEST_F(BuiltWork, IsReadByTheExtendedPolling) {

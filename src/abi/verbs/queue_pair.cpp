@@ -23,6 +23,7 @@ int check(const ibv_qp_init_attr_ex& wish) {
     if ((wish.comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && wish.create_flags) return EOPNOTSUPP;
     bool builds = wish.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
     if (builds && !can_build(wish.send_ops_flags)) return EOPNOTSUPP;
+    if (!(wish.comp_mask & IBV_QP_INIT_ATTR_PD)) return EINVAL;  // else `pd` holds anything
     if (!wish.pd || !wish.send_cq || !wish.recv_cq) return EINVAL;
     auto& cap = wish.cap;
     bool too_much = cap.max_send_wr > each::sends || cap.max_send_sge > each::pieces ||

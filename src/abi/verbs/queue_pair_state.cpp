@@ -11,6 +11,7 @@
 
 #include "abi/limits.hpp"
 #include "abi/verbs/context.hpp"
+#include "abi/verbs/rights.hpp"
 
 namespace weft::abi {
 namespace {
@@ -56,7 +57,10 @@ int check(const QueuePair& queue_pair, const ibv_qp_attr& wish, int mask) {
 }
 
 void remember(QueuePair& queue_pair, const ibv_qp_attr& wish, int mask) {
-    if (mask & IBV_QP_ACCESS_FLAGS) queue_pair.access = wish.qp_access_flags;
+    if (mask & IBV_QP_ACCESS_FLAGS) {
+        queue_pair.access = wish.qp_access_flags;
+        queue_pair.engine_side->limit_peer(rights_of(wish.qp_access_flags));
+    }
     if (mask & IBV_QP_MAX_QP_RD_ATOMIC) queue_pair.reads_out = wish.max_rd_atomic;
     if (mask & IBV_QP_MAX_DEST_RD_ATOMIC) queue_pair.reads_in = wish.max_dest_rd_atomic;
 }

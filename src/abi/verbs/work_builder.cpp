@@ -87,10 +87,13 @@ void set_pieces(ibv_qp_ex* face, std::span<const ibv_sge> list) {
 void set_inlined(ibv_qp_ex* face, std::span<const ibv_data_buf> list) {
     auto& queue_pair = of(face);
     auto& builder = *queue_pair.builder;
-    std::size_t bytes = 0;
-    for (auto& each : list) bytes += each.length;
+    std::size_t bytes = 0, room = queue_pair.limits.max_inline_data;
+    for (auto& each : list) {
+        if (each.length > room - bytes) return builder.fail(EINVAL);
+        bytes += each.length;
+    }
     bool wanted = !builder.parts.empty() && builder.parts.back().pieces == 0;
-    if (!wanted || bytes > queue_pair.limits.max_inline_data) return builder.fail(EINVAL);
+    if (!wanted) return builder.fail(EINVAL);
     auto& part = builder.parts.back();
     part.first_byte = builder.inlined.size();
     for (auto& each : list) {
