@@ -79,6 +79,17 @@ public:
     virtual Result<void> reject(ConstBuffer private_data) = 0;
 };
 
+/// For streams that others have accepted: a listener without a socket. Destroying it drops those
+/// whose request is not whole yet.
+class Responder {
+public:
+    virtual ~Responder() = default;
+    /// The stream is the device's from now on, and so is what was read of it by whoever told it
+    /// apart, which must be no more than the peer's request. May be called from inside the engine
+    /// that read it: see Stream::drive(). Refused, the stream is closed.
+    virtual Result<void> respond(std::unique_ptr<Stream> stream, ConstBuffer read_already) = 0;
+};
+
 struct DeviceOptions {
     std::function<void(const AsyncEvent&)> on_event;
     std::size_t regions_max = 1u << 16;  ///< and windows; 2^20 at most, whatever is asked for
@@ -102,9 +113,19 @@ public:
                                                         QueuePair& queue_pair,
                                                         const ConnectOptions& options,
                                                         ConnectionEvents& events) = 0;
+    /// The same over a stream that is open, on which another protocol has said its last word: see
+    /// Stream::drive(). The other side must expect the same. Refused, the stream is closed.
+    virtual Result<std::unique_ptr<Connection>> connect_over(std::unique_ptr<Stream> stream,
+                                                             QueuePair& queue_pair,
+                                                             const ConnectOptions& options,
+                                                             ConnectionEvents& events) = 0;
     using Requested = std::function<void(std::unique_ptr<ConnectionRequest>)>;
     virtual Result<std::unique_ptr<Listener>> listen(const Address& address,
                                                      Requested requested) = 0;
+    /// `requested` is told as listen() tells it; `abandoned`, if there is one, of a stream that
+    /// ended before its request was whole.
+    virtual std::unique_ptr<Responder> make_responder(Requested requested,
+                                                      std::function<void()> abandoned) = 0;
 };
 
 std::unique_ptr<Device> make_device(World& world, DeviceOptions options);

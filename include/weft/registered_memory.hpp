@@ -11,6 +11,12 @@ namespace weft {
 /// index is used again, so that an old tag does not open new memory. Never 0.
 enum class SteeringTag : std::uint32_t {};
 
+/// The tag that names no region but all memory of this process, by its plain addresses: for what is
+/// sent from memory that is not worth registering. It counts in the local pieces of Sends and
+/// Writes only, on queue pairs that were made for it (QueuePairOptions::sends_own_memory). The
+/// table of tags has no entry for it, so no peer can ever use it, and nothing can come in by it.
+inline constexpr SteeringTag own_memory{0};
+
 /// What may be done with registered memory. Its owner may always read it.
 enum class Rights : std::uint8_t {
     local_read = 0,

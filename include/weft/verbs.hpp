@@ -151,6 +151,10 @@ public:
     /// From now on the tag opens nothing. `done` is called when no byte of the memory is lent to
     /// the network any more: now it may go. Refused while windows are bound to it.
     virtual Result<void> deregister(std::function<void()> done) = 0;
+    /// Whether memory that the tag no longer opens, because it was invalidated, is still lent to
+    /// the network: the last bytes a peer read of it may have to be sent again. A fast_register of
+    /// the tag waits for the end of that.
+    virtual bool is_still_lent() const = 0;
 
     /// The whole, or a part, as work wants it.
     LocalMemory local(std::uint64_t offset, std::uint32_t bytes) const {
@@ -194,6 +198,9 @@ public:
     virtual QueuePairState state() const = 0;
     virtual Result<void> post(const SendRequest& request) = 0;
     virtual Result<void> post(const ReceiveRequest& request) = 0;
+    /// How much of the work posted to the send queue has ended, and all before it, since the queue
+    /// pair was made: what unsignalled work was about is free once this has come to count it.
+    virtual std::uint64_t sends_ended() const = 0;
     /// Whether all of them would be taken, were they posted now one after the other.
     virtual Result<void> check(std::span<const SendRequest> requests) const = 0;
     /// Everything posted completes as flushed, what the network has bytes of when it is done with
@@ -218,6 +225,9 @@ struct QueuePairOptions {
     std::uint32_t receives = 128;
     std::uint32_t pieces = 4;  ///< of memory, per request
     std::uint32_t inline_bytes = 64;
+    /// Whether pieces to be sent may have the tag `own_memory`: for who is trusted with all of this
+    /// process. They are not held: whoever lends them keeps them until the completion.
+    bool sends_own_memory = false;
 };
 
 /// What happened to no request in particular.

@@ -72,6 +72,13 @@ class Stream {
 public:
     virtual ~Stream() = default;
     /// Begin calling `engine`. Streams that were accepted start so; connected ones have started.
+    ///
+    /// Once the stream is open it may be given another engine, so that a protocol can turn into
+    /// another on the same connection; also from inside the filled(), sent() or tick() of the one
+    /// before, which is called no more: not even closed(). Where the one ends the other begins, to
+    /// the byte: what the one has not been given with filled() goes to the other, however far the
+    /// world has read ahead. The one before must have nothing lent: all it offered in pending() is
+    /// sent(). The new one does not hear opened().
     virtual void drive(StreamEngine& engine) = 0;
     /// The engine has something to send, or wants bytes again, or has finished. Cheap, and never
     /// calls the engine from inside: the world asks it soon after.

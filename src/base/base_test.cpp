@@ -129,6 +129,27 @@ TEST(IntrusiveQueue, IsFirstInFirstOutAndCanTakeOverAnother) {
     EXPECT_DEATH(queue.pop_front(), "this must hold");
 }
 
+TEST(IntrusiveQueue, LetsOneLeaveFromAnywhere) {
+    struct Item {
+        Item* next = nullptr;
+    };
+    Item items[4];
+    for (std::size_t leaving = 0; leaving < 4; ++leaving) {
+        IntrusiveQueue<Item> queue;
+        for (auto& item : items) queue.push_back(item);
+        queue.remove(items[leaving]);
+        EXPECT_EQ(queue.size(), 3u);
+        Item late;
+        queue.push_back(late);
+        for (std::size_t i = 0; i < 4; ++i) {
+            if (i == leaving) continue;
+            EXPECT_EQ(&queue.pop_front(), &items[i]);
+        }
+        EXPECT_EQ(&queue.pop_front(), &late);
+        EXPECT_TRUE(queue.empty());
+    }
+}
+
 TEST(SequenceNumber, ComparesRoundTheCircle) {
     SequenceNumber32 before(0xfffffff0), after(0x10);
     EXPECT_LT(before, after);

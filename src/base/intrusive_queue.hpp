@@ -32,6 +32,18 @@ public:
         --size_;
         return item;
     }
+    /// Takes it out from wherever it is; it must be there.
+    void remove(T& item) {
+        T* before = nullptr;
+        for (T* at = first_; at != &item; at = at->next) {
+            WEFT_CHECK(at != nullptr);
+            before = at;
+        }
+        (before == nullptr ? first_ : before->next) = item.next;
+        if (last_ == &item) last_ = before;
+        item.next = nullptr;
+        --size_;
+    }
     /// Moves all of `other` to the end.
     void append(IntrusiveQueue& other) {
         if (other.empty()) return;

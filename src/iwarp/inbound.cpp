@@ -262,7 +262,7 @@ Result<void> Inbound::end_send(const wire::UntaggedSegment& header, std::size_t 
     ReceiveOutcome outcome{.solicited = wire::solicits_event(header.opcode), .bytes = received_};
     receive_ = nullptr;
     if (wire::invalidates(header.opcode)) {
-        if (!memory_.invalidate(header.invalidate, asker_)) {
+        if (!memory_.invalidate_for_peer(header.invalidate, asker_)) {
             outcome.status = verbs::Status::local_protection;
             owner_.receive_ended(outcome);
             return fault(wire::RemoteProtectionError::cannot_invalidate);

@@ -175,6 +175,23 @@ TEST_F(MemoryTableTest, InvalidatesOnlyWhatMayBe) {
     EXPECT_EQ(table.size(), 2u) << "the entry stays";
 }
 
+TEST_F(MemoryTableTest, InvalidatesForAPeerOnlyWhatIsOpenToPeers) {
+    for (auto rights : {Rights::local_read, Rights::local_write}) {
+        auto tag = *table.allocate(us.domain, 4);
+        auto wanted = registration(tag);
+        wanted.rights = rights;
+        ASSERT_TRUE(table.fast_register(wanted, us));
+        EXPECT_EQ(fault(table.invalidate_for_peer(tag, us)), cannot_invalidate);
+        EXPECT_EQ(fault(table.invalidate_for_peer(tag, stranger)), wrong_domain);
+        EXPECT_EQ(use(tag, base, 1, rights), std::nullopt);
+        EXPECT_TRUE(table.invalidate(tag, us)) << "its owner may";
+        EXPECT_EQ(fault(table.invalidate_for_peer(tag, us)), invalid_tag);
+    }
+    auto open = fast_register();
+    EXPECT_TRUE(table.invalidate_for_peer(open, us));
+    EXPECT_EQ(use(open, base, 1), invalid_tag);
+}
+
 TEST_F(MemoryTableTest, PutsNoNewMemoryUnderATagWhoseOldIsLent) {
     auto tag = fast_register();
     auto lent = *table.resolve(tag, base, 64, Rights::remote_read, us);

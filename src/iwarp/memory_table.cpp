@@ -196,6 +196,15 @@ Result<void> MemoryTable::invalidate(SteeringTag tag, Asker asker) {
     return {};
 }
 
+Result<void> MemoryTable::invalidate_for_peer(SteeringTag tag, Asker asker) {
+    constexpr auto remote = Rights::remote_read | Rights::remote_write | Rights::remote_atomic;
+    const MemoryEntry* entry = find_open(tag);
+    if (entry && entry->is_for(asker) && !entry->is_window() &&
+        (entry->rights & remote) == Rights{})
+        return refused(MemoryFault::cannot_invalidate);
+    return invalidate(tag, asker);
+}
+
 Result<void> MemoryTable::remove(SteeringTag tag) {
     MemoryEntry* entry = entry_at(tag);
     if (entry == nullptr || !entry->in_use()) return refused(MemoryFault::invalid_tag);

@@ -56,6 +56,9 @@ public:
     /// allocated entries and windows of the second kind can be invalidated, by whoever may use
     /// them; and it must be valid (RFC 5040 section 7.2).
     Result<void> invalidate(SteeringTag tag, Asker asker);
+    /// The same because a peer says so: only what is open to peers (RFC 5042 section 6.4.5). What
+    /// an answer of another connection comes in by is none of its business.
+    Result<void> invalidate_for_peer(SteeringTag tag, Asker asker);
     /// From now on the tag opens nothing, and the entry is free once nobody holds it: see hold().
     /// A region with windows on it is refused. The key is looked at only if it cannot have changed:
     /// the owner of a window or an allocated entry may say any tag it ever had.

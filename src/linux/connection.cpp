@@ -68,9 +68,11 @@ std::unique_ptr<Stream> Connection::connecting(SocketCommons& commons,
 }
 
 void Connection::drive(StreamEngine& engine) {
-    WEFT_CHECK(stage_ == Stage::waiting);
+    WEFT_CHECK(stage_ == Stage::waiting || stage_ == Stage::open);
+    bool is_the_first = stage_ == Stage::waiting;
     engine_ = &engine;
-    begin();
+    // What was read ahead for the one before is in leftover_, or being handed out: it is not lost.
+    is_the_first ? begin() : wake();
 }
 
 void Connection::begin() {

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "linux/world.hpp"
 
-#include <sys/random.h>
-
-#include <array>
+#include <stdlib.h>
 
 #include "linux/file_disk.hpp"
 #include "linux/in_place_file_io.hpp"
@@ -14,16 +12,6 @@
 #include "linux/thread_file_io.hpp"
 
 namespace weft::linux {
-namespace {
-
-std::mt19937_64 seeded_generator() {
-    std::array<std::uint32_t, 16> seed{};
-    [[maybe_unused]] auto got = ::getrandom(seed.data(), sizeof seed, 0);
-    std::seed_seq mixed(seed.begin(), seed.end());
-    return std::mt19937_64(mixed);
-}
-
-}  // namespace
 
 Result<std::unique_ptr<World>> World::make(const LinuxWorldOptions& options) {
     if (auto usable = check_tcp_options(options); !usable) return usable.error();
@@ -34,10 +22,13 @@ Result<std::unique_ptr<World>> World::make(const LinuxWorldOptions& options) {
 }
 
 World::World(std::unique_ptr<EventLoop> loop, const LinuxWorldOptions& options)
-    : loop_(std::move(loop)),
-      sockets_(*loop_, options),
-      signals_(*loop_),
-      random_(seeded_generator()) {}
+    : loop_(std::move(loop)), sockets_(*loop_, options), signals_(*loop_) {}
+
+std::uint64_t World::random() {
+    std::uint64_t number = 0;
+    ::arc4random_buf(&number, sizeof number);
+    return number;
+}
 
 World::~World() {
     loop_->drop_tasks();  // streams and disks they hold still need the sockets' and files' parts

@@ -8,7 +8,6 @@
 
 #include <functional>
 #include <memory>
-#include <random>
 
 #include "linux/connection.hpp"
 #include "linux/event_loop.hpp"
@@ -37,7 +36,8 @@ public:
     FileEngine file_engine() const override { return file_engine_; }
 
     Instant now() const override { return loop_->now(); }
-    std::uint64_t random() override { return random_(); }
+    /// Not to be guessed from earlier ones: challenges of a login are made of it.
+    std::uint64_t random() override;
     void defer(std::function<void()> task) override { loop_->defer(std::move(task)); }
     std::unique_ptr<Timer> make_timer(std::function<void()> task) override;
     Result<std::unique_ptr<Listener>> listen(const Address& address, Accepted accepted) override;
@@ -56,7 +56,6 @@ private:
     Signals signals_;
     FileEngine file_engine_ = FileEngine::automatic;
     std::unique_ptr<FileIo> files_;
-    std::mt19937_64 random_;
 };
 
 }  // namespace weft::linux

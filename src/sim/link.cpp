@@ -98,9 +98,11 @@ void Link::leave_unanswered() {
 
 void Link::drive(Side side, StreamEngine& engine) {
     End& end = at(side);
-    WEFT_CHECK(end.engine == nullptr);
+    WEFT_CHECK(end.engine == nullptr || end.stage == Stage::open);
+    WEFT_CHECK(end.lent.empty());  // a TCP could have to send it again, and the lender is going
     if (end.stage == Stage::left) return;
     end.engine = &engine;
+    end.wants_nothing = false;
     plan_visit(side, clockwork_.now());
 }
 

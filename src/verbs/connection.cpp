@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verbs/connection.hpp"
 
+#include <algorithm>
+
 #include "base/check.hpp"
 #include "verbs/limits.hpp"
 
@@ -31,25 +33,59 @@ Result<std::unique_ptr<ConnectionObject>> ConnectionObject::connect(
         !good)
         return good.error();
     WEFT_TRY(made->stream_, world.connect(address, *made, options.from));
-    made->options_ = options;
-    made->options_.private_data = {};
     made->private_data_.assign(options.private_data.begin(), options.private_data.end());
-    made->events_ = &events;
-    made->queue_pair_ = &queue_pair;
-    queue_pair.link(*made);
+    made->prepare(queue_pair, options, events);
     return made;
 }
 
+Result<std::unique_ptr<ConnectionObject>> ConnectionObject::connect_over(
+    std::shared_ptr<DeviceCore> core, std::unique_ptr<Stream> stream, QueuePairObject& queue_pair,
+    const ConnectOptions& options, ConnectionEvents& events) {
+    auto made = std::make_unique<ConnectionObject>(std::move(core));
+    WEFT_TRY(auto startup, iwarp::Startup::initiate(wishes_of(options), options.private_data,
+                                                    made->core_->world.now()));
+    made->startup_ = std::make_unique<iwarp::Startup>(std::move(startup));
+    made->stream_ = std::move(stream);
+    made->prepare(queue_pair, options, events);
+    made->stream_->drive(*made);
+    return made;
+}
+
+void ConnectionObject::prepare(QueuePairObject& queue_pair, const ConnectOptions& options,
+                               ConnectionEvents& events) {
+    options_ = options;
+    options_.private_data = {};
+    events_ = &events;
+    queue_pair_ = &queue_pair;
+    queue_pair.link(*this);
+}
+
 Result<std::unique_ptr<ConnectionObject>> ConnectionObject::respond(
-    std::shared_ptr<DeviceCore> core, std::unique_ptr<Stream> stream, RequestSink& sink) {
+    std::shared_ptr<DeviceCore> core, std::unique_ptr<Stream> stream, ConstBuffer read_already,
+    RequestSink& sink) {
     auto made = std::make_unique<ConnectionObject>(std::move(core));
     WEFT_TRY(auto startup, iwarp::Startup::respond({}, made->core_->world.now()));
     made->startup_ = std::make_unique<iwarp::Startup>(std::move(startup));
     made->role_ = iwarp::Role::responder;
     made->sink_ = &sink;
     made->stream_ = std::move(stream);
+    if (auto taken = made->take(read_already); !taken) return taken.error();
     made->stream_->drive(*made);
     return made;
+}
+
+/// What someone else has read for us, as if the world brought it now.
+Result<void> ConnectionObject::take(ConstBuffer octets) {
+    while (!octets.empty() && !failure_) {
+        auto place = want();
+        if (place.empty()) return Error{.code = Code::malformed};  // more than a request
+        auto count = std::min(place.size(), octets.size());
+        std::copy_n(octets.begin(), count, place.begin());
+        octets = octets.subspan(count);
+        filled(count);
+    }
+    if (failure_) return *failure_;
+    return {};
 }
 
 ConnectionObject::~ConnectionObject() {
@@ -71,11 +107,7 @@ Result<void> ConnectionObject::accept(QueuePairObject& queue_pair, const Connect
     if (!stream_ || !startup_) return Error{.code = Code::disconnected};
     auto accepted = startup_->accept(wishes_of(options), options.private_data, core_->world.now());
     if (!accepted) return accepted;
-    options_ = options;
-    options_.private_data = {};
-    events_ = &events;
-    queue_pair_ = &queue_pair;
-    queue_pair.link(*this);
+    prepare(queue_pair, options, events);
     stream_->wake();
     return {};
 }

@@ -38,9 +38,17 @@ public:
                                                              QueuePairObject& queue_pair,
                                                              const ConnectOptions& options,
                                                              ConnectionEvents& events);
-    /// As responder: reads the request and tells the sink.
+    /// The same over a stream that is open: the request goes at once.
+    static Result<std::unique_ptr<ConnectionObject>> connect_over(std::shared_ptr<DeviceCore> core,
+                                                                  std::unique_ptr<Stream> stream,
+                                                                  QueuePairObject& queue_pair,
+                                                                  const ConnectOptions& options,
+                                                                  ConnectionEvents& events);
+    /// As responder: reads the request, of which `read_already` is the beginning, and tells the
+    /// sink.
     static Result<std::unique_ptr<ConnectionObject>> respond(std::shared_ptr<DeviceCore> core,
                                                              std::unique_ptr<Stream> stream,
+                                                             ConstBuffer read_already,
                                                              RequestSink& sink);
     explicit ConnectionObject(std::shared_ptr<DeviceCore> core) : core_(std::move(core)) {}
     ~ConnectionObject() override;
@@ -86,6 +94,9 @@ private:
     void drop_stream() override;
     void announce() override;
 
+    void prepare(QueuePairObject& queue_pair, const ConnectOptions& options,
+                 ConnectionEvents& events);
+    Result<void> take(ConstBuffer octets);
     void note(std::optional<iwarp::StartupEvent> event);
     void begin_session();
     void give_up(Error why);

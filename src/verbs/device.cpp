@@ -62,6 +62,23 @@ public:
         return std::unique_ptr<Connection>(std::move(made));
     }
 
+    Result<std::unique_ptr<Connection>> connect_over(std::unique_ptr<Stream> stream,
+                                                     QueuePair& queue_pair,
+                                                     const ConnectOptions& options,
+                                                     ConnectionEvents& events) override {
+        auto& object = static_cast<QueuePairObject&>(queue_pair);
+        if (object.is_linked() || object.state() != QueuePairState::idle)
+            return Error{.code = Code::exhausted};
+        WEFT_TRY(auto made,
+                 ConnectionObject::connect_over(core_, std::move(stream), object, options, events));
+        return std::unique_ptr<Connection>(std::move(made));
+    }
+
+    std::unique_ptr<Responder> make_responder(Requested requested,
+                                              std::function<void()> abandoned) override {
+        return std::make_unique<ResponderObject>(core_, std::move(requested), std::move(abandoned));
+    }
+
     Result<std::unique_ptr<Listener>> listen(const Address& address, Requested requested) override {
         return ListenerObject::listen(core_, address, std::move(requested));
     }

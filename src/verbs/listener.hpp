@@ -1,38 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waits for others to connect, reads their requests, and hands these to the application.
+// Waits for others to connect; what they ask for is the responder's business.
 #pragma once
 
 #include <memory>
-#include <vector>
 
-#include "verbs/connection.hpp"
+#include "verbs/responder.hpp"
 
 namespace weft::verbs {
 
-class ListenerObject final : public Listener, private RequestSink {
+class ListenerObject final : public Listener {
 public:
     static Result<std::unique_ptr<Listener>> listen(std::shared_ptr<DeviceCore> core,
                                                     const Address& address,
-                                                    Device::Requested requested);
+                                                    Device::Requested requested) {
+        auto& world = core->world;
+        auto made = std::make_unique<ListenerObject>(std::move(core), std::move(requested));
+        auto* responder = &made->responder_;
+        WEFT_TRY(made->listener_, world.listen(address, [responder](auto stream) {
+            (void)responder->respond(std::move(stream), {});  // refused, the stream is closed
+        }));
+        return std::unique_ptr<Listener>(std::move(made));
+    }
     ListenerObject(std::shared_ptr<DeviceCore> core, Device::Requested requested)
-        : core_(std::move(core)), requested_(std::move(requested)) {}
-    ~ListenerObject() override;
+        : responder_(std::move(core), std::move(requested), {}) {}
 
     Address address() const override { return listener_->address(); }
 
 private:
-    void accepted(std::unique_ptr<Stream> stream);
-    bool drop_longest_silent();
-    void requested(ConnectionObject& connection) override;
-    void abandoned(ConnectionObject& connection) override;
-    std::unique_ptr<ConnectionObject> take(ConnectionObject& connection);
-
-    std::shared_ptr<DeviceCore> core_;
-    Device::Requested requested_;
-    /// Connections whose request is not whole yet, or not handed out; the oldest first.
-    std::vector<std::unique_ptr<ConnectionObject>> starting_;
-    /// Shared with tasks that outlive the listener.
-    std::shared_ptr<ListenerObject*> self_ = std::make_shared<ListenerObject*>(this);
+    ResponderObject responder_;
     std::unique_ptr<weft::Listener> listener_;
 };
 

@@ -33,6 +33,8 @@ public:
     std::uint64_t address() const override { return address_; }
     std::uint64_t size() const override { return size_; }
 
+    bool is_still_lent() const override { return core_->memory.is_held(tag()); }
+
     Result<void> deregister(std::function<void()> done) override {
         if (!registered_) return Error{.code = Code::not_found};
         auto removed = core_->remove_memory(tag_, std::move(done));

@@ -50,7 +50,8 @@ QueuePairObject::QueuePairObject(std::shared_ptr<DeviceCore> core, const QueuePa
       shared_(std::static_pointer_cast<SharedReceiveQueueObject>(options.shared_receives)),
       sends_({.capacity = options.sends,
               .pieces = options.pieces,
-              .inline_bytes = options.inline_bytes},
+              .inline_bytes = options.inline_bytes,
+              .sends_own_memory = options.sends_own_memory},
              core_->memory, {domain_->id(), iwarp::QueuePairId{number_}}),
       receives_(shared_ ? 0 : options.receives, options.pieces) {}
 

@@ -46,6 +46,7 @@ public:
     QueuePairState state() const override { return state_; }
     Result<void> post(const SendRequest& request) override;
     Result<void> post(const ReceiveRequest& request) override;
+    std::uint64_t sends_ended() const override { return sends_.ended(); }
     Result<void> check(std::span<const SendRequest> requests) const override;
     void fail() override;
     Result<void> reset() override;

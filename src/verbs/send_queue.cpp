@@ -71,8 +71,10 @@ SendQueue::SendQueue(const SendQueueOptions& options, iwarp::MemoryTable& memory
       slots_(options.capacity),
       pieces_(std::size_t{options.capacity} * options.pieces),
       inlined_(std::size_t{options.capacity} * options.inline_bytes),
+      registrations_(options.capacity),
       under_way_(std::min<std::size_t>(options.capacity + 1, limits::messages_under_way)),
       sources_(under_way_.size() * std::max(options.pieces, 1u)),
+      plain_(options.sends_own_memory ? sources_.size() : 0),
       awaited_(options.capacity) {}
 
 LocalMemory* SendQueue::pieces_of(std::uint64_t number) {
@@ -127,8 +129,7 @@ Result<void> SendQueue::post(const SendRequest& request, const iwarp::Terms& ter
             .operand = request.operand,
             .compare = request.compare};
     if (request.binding) work.binding = std::make_unique<WindowBinding>(*request.binding);
-    if (request.registration)
-        work.registration = std::make_unique<FastRegistration>(*request.registration);
+    if (request.registration) registrations_[end_ % slots_.size()] = *request.registration;
     if (request.inlined) {
         auto* to = inlined_of(end_);
         for (auto& piece : request.local) {
@@ -170,7 +171,7 @@ bool SendQueue::begin_local(Slot& work) {
     if (work.operation == Operation::bind_window) {
         if (auto bound = memory_.bind(*work.binding, asker_); !bound) done = bound.error();
     } else if (work.operation == Operation::fast_register) {
-        done = memory_.fast_register(*work.registration, asker_);
+        done = memory_.fast_register(registrations_[next_ % slots_.size()], asker_);
     } else {
         done = memory_.invalidate(work.invalidate, asker_);
     }
@@ -250,13 +251,23 @@ bool SendQueue::gather(Slot& work, UnderWay& entry) {
     }
     for (std::uint32_t i = 0; i < work.piece_count; ++i) {
         auto& piece = pieces_of(next_)[i];
-        if (piece.size == 0) continue;
-        auto bytes =
-            memory_.resolve(piece.tag, piece.address, piece.size, Rights::local_read, asker_);
-        if (!bytes) return false;
-        add_source(entry, {*bytes, piece.tag});
+        if (piece.size > 0 && !gather(piece, entry)) return false;
     }
     return true;
+}
+
+bool SendQueue::gather(const LocalMemory& piece, UnderWay& entry) {
+    if (piece.tag == own_memory && options_.sends_own_memory) {
+        auto index = static_cast<std::size_t>(&entry - under_way_.data());
+        auto each = sources_.size() / under_way_.size();
+        auto& plain = plain_[index * each + entry.source_count];
+        plain = {reinterpret_cast<std::byte*>(piece.address), piece.size};
+        add_source(entry, {iwarp::MemoryRange({&plain, 1}, 0, piece.size), {}});
+        return true;
+    }
+    auto bytes = memory_.resolve(piece.tag, piece.address, piece.size, Rights::local_read, asker_);
+    if (bytes) add_source(entry, {*bytes, piece.tag});
+    return bytes.has_value();
 }
 
 bool SendQueue::sink_allows(std::uint64_t number, std::uint32_t size) const {

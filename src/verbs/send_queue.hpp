@@ -26,6 +26,7 @@ struct SendQueueOptions {
     std::uint32_t capacity = 0;
     std::uint32_t pieces = 0;
     std::uint32_t inline_bytes = 0;
+    bool sends_own_memory = false;
 };
 
 /// What the peer found wrong with our work, if it did.
@@ -48,6 +49,8 @@ public:
     std::size_t room() const { return slots_.size() - (end_ - first_); }
     /// After flush(): takes what passes the check, to be completed as flushed in its turn.
     Result<void> post_flushed(const SendRequest& request);
+    /// How much work has ended, and all before it, ever.
+    std::uint64_t ended() const { return first_; }
     bool empty() const { return first_ == end_; }
     bool has_unbegun() const { return next_ != end_; }
     /// Whether a fast registration has found its tag's former memory still lent: ask again when
@@ -99,7 +102,6 @@ private:
         std::uint32_t message_number = 0;  ///< of its untagged message, in that one's queue
         std::uint64_t operand = 0, compare = 0;
         std::unique_ptr<WindowBinding> binding{};
-        std::unique_ptr<FastRegistration> registration{};
     };
     /// A message with the sender: what it points to.
     struct UnderWay {
@@ -119,6 +121,7 @@ private:
     UnderWay& under_way(std::uint64_t at) { return under_way_[at % under_way_.size()]; }
     iwarp::Message with_body(iwarp::Message message, UnderWay& entry, std::size_t size);
     bool gather(Slot& work, UnderWay& entry);
+    bool gather(const LocalMemory& piece, UnderWay& entry);
     void add_source(UnderWay& entry, const iwarp::Message::Source& source);
     std::span<const iwarp::Message::Source> sources_of(const UnderWay& entry) const;
     iwarp::Message begin_read(Slot& work, iwarp::OutstandingReads& reads);
@@ -135,8 +138,12 @@ private:
     std::vector<Slot> slots_;
     std::vector<LocalMemory> pieces_;  ///< so many for each slot
     std::vector<std::byte> inlined_;
+    /// One for each slot, used again and again: whoever registers with every command allocates
+    /// nothing once the longest list of pieces has been seen.
+    std::vector<FastRegistration> registrations_;
     std::vector<UnderWay> under_way_;              ///< a ring
     std::vector<iwarp::Message::Source> sources_;  ///< so many for each of them
+    std::vector<Buffer> plain_;                    ///< what those of our own memory point to
     std::uint64_t under_way_first_ = 0, under_way_end_ = 0;
     std::uint32_t sends_begun_ = 0, requests_begun_ = 0;  ///< untagged messages, by their queue
     Ring<std::uint64_t> awaited_;  ///< slots whose answers have not come, in order

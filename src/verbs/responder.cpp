@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "verbs/listener.hpp"
+#include "verbs/responder.hpp"
 
 #include <algorithm>
 
@@ -48,41 +48,31 @@ private:
 
 }  // namespace
 
-Result<std::unique_ptr<Listener>> ListenerObject::listen(std::shared_ptr<DeviceCore> core,
-                                                         const Address& address,
-                                                         Device::Requested requested) {
-    auto& world = core->world;
-    auto made = std::make_unique<ListenerObject>(std::move(core), std::move(requested));
-    auto* listener = made.get();
-    WEFT_TRY(made->listener_, world.listen(address, [listener](std::unique_ptr<Stream> stream) {
-        listener->accepted(std::move(stream));
-    }));
-    return std::unique_ptr<Listener>(std::move(made));
-}
-
-ListenerObject::~ListenerObject() {
+ResponderObject::~ResponderObject() {
     *self_ = nullptr;
     for (auto& connection : starting_) connection->leave_sink();
 }
 
-void ListenerObject::accepted(std::unique_ptr<Stream> stream) {
-    if (starting_.size() >= limits::requests_waiting && !drop_longest_silent()) return;
-    auto connection = ConnectionObject::respond(core_, std::move(stream), *this);
-    if (connection) starting_.push_back(std::move(*connection));
+Result<void> ResponderObject::respond(std::unique_ptr<Stream> stream, ConstBuffer read_already) {
+    if (starting_.size() >= limits::requests_waiting && !drop_longest_silent())
+        return Error{.code = Code::exhausted, .where = limits::requests_waiting};
+    WEFT_TRY(auto connection,
+             ConnectionObject::respond(core_, std::move(stream), read_already, *this));
+    starting_.push_back(std::move(connection));
+    return {};
 }
 
 /// Who connects and says nothing is given up after a while, and sooner where others want its place:
 /// many silent ones cannot keep out one who speaks at once.
-bool ListenerObject::drop_longest_silent() {
+bool ResponderObject::drop_longest_silent() {
     auto silent = std::find_if(starting_.begin(), starting_.end(),
                                [](auto& each) { return !each->has_request(); });
     if (silent == starting_.end()) return false;
-    (*silent)->leave_sink();
-    starting_.erase(silent);
+    abandoned(**silent);
     return true;
 }
 
-std::unique_ptr<ConnectionObject> ListenerObject::take(ConnectionObject& connection) {
+std::unique_ptr<ConnectionObject> ResponderObject::take(ConnectionObject& connection) {
     auto found = std::find_if(starting_.begin(), starting_.end(),
                               [&](auto& each) { return each.get() == &connection; });
     WEFT_CHECK(found != starting_.end());
@@ -91,24 +81,30 @@ std::unique_ptr<ConnectionObject> ListenerObject::take(ConnectionObject& connect
     return taken;
 }
 
-void ListenerObject::requested(ConnectionObject& connection) {
+void ResponderObject::requested(ConnectionObject& connection) {
     // Told from the loop: the application may destroy what is calling us here.
     core_->world.defer([self = self_, connection = &connection] {
         if (!*self) return;
-        auto& listener = **self;
-        auto starting = std::find_if(listener.starting_.begin(), listener.starting_.end(),
+        auto& responder = **self;
+        auto starting = std::find_if(responder.starting_.begin(), responder.starting_.end(),
                                      [&](auto& each) { return each.get() == connection; });
         // It may have ended meanwhile, and another that is not as far have got its place.
-        if (starting == listener.starting_.end() || !connection->has_request()) return;
-        auto taken = listener.take(*connection);
+        if (starting == responder.starting_.end() || !connection->has_request()) return;
+        auto taken = responder.take(*connection);
         taken->leave_sink();
-        auto requested = listener.requested_;  // who may destroy the listener, and so itself
+        auto requested = responder.requested_;  // who may destroy the responder, and so itself
         requested(std::make_unique<RequestObject>(std::move(taken)));
     });
 }
 
-void ListenerObject::abandoned(ConnectionObject& connection) {
+void ResponderObject::abandoned(ConnectionObject& connection) {
     auto gone = take(connection);
+    if (!abandoned_) return;
+    core_->world.defer([self = self_] {
+        if (!*self) return;
+        auto abandoned = (*self)->abandoned_;  // who may destroy the responder
+        abandoned();
+    });
 }
 
 }  // namespace weft::verbs
