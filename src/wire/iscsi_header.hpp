@@ -16,6 +16,10 @@ inline constexpr std::size_t iscsi_digest_size = 4;
 inline constexpr std::size_t iscsi_padding_unit = 4;
 inline constexpr std::uint32_t max_data_segment_length = 0xffffff;
 inline constexpr std::uint16_t iscsi_port = 3260;
+/// Where every PDU of an initiator has its ExpStatSN, and of a target its three numbers: they are
+/// known only when a PDU leaves, and written then whichever PDU it is.
+inline constexpr std::size_t expected_status_number_at = 28;
+inline constexpr std::size_t target_numbers_at = 24;
 
 /// RFC 7143 section 11.2.1.2. The initiator's are below 0x20, the target's are not.
 enum class IscsiOpcode : std::uint8_t {

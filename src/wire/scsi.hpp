@@ -18,4 +18,7 @@
 #include "wire/scsi_reservation.hpp"
 #include "wire/scsi_sense.hpp"
 #include "wire/scsi_status.hpp"
+#include "wire/scsi_stored_reservations.hpp"
+#include "wire/scsi_third_party_copy.hpp"
+#include "wire/scsi_timestamp.hpp"
 #include "wire/scsi_vital_product_data.hpp"

@@ -90,6 +90,23 @@ struct CacheFlags {
     bool operator==(const CacheFlags&) const = default;
 };
 
+/// What XDWRITEREAD and its kin say in their second octet.
+struct XorFlags {
+    std::uint8_t protect = 0;
+    bool disable_page_out = false;
+    bool force_unit_access = false;
+    bool disable_write = false;  ///< only the difference is wanted
+    bool parity_only = false;    ///< XPWRITE, XDREAD: XORPINFO
+
+    static constexpr void describe(auto& v, auto& h) {
+        v.pack(bits<3>("protect", h.protect), bits<1>("disable page out", h.disable_page_out),
+               bits<1>("force unit access", h.force_unit_access),
+               bits<1>("disable write", h.disable_write), reserved<1>,
+               bits<1>("parity only", h.parity_only));
+    }
+    bool operator==(const XorFlags&) const = default;
+};
+
 template <ScsiOperation operation, class Flags>
 struct Transfer10 {
     Flags flags{};
@@ -115,6 +132,10 @@ using Verify10 = Transfer10<ScsiOperation::verify_10, VerifyFlags>;
 using WriteSame10 = Transfer10<ScsiOperation::write_same_10, WriteSameFlags>;
 using Prefetch10 = Transfer10<ScsiOperation::prefetch_10, CacheFlags>;
 using SynchronizeCache10 = Transfer10<ScsiOperation::synchronize_cache_10, CacheFlags>;
+using XorWriteRead10 = Transfer10<ScsiOperation::xor_write_read_10, XorFlags>;
+using XorParityWrite10 = Transfer10<ScsiOperation::xor_parity_write_10, XorFlags>;
+using XorWrite10 = Transfer10<ScsiOperation::xor_write_10, XorFlags>;
+using XorRead10 = Transfer10<ScsiOperation::xor_read_10, XorFlags>;
 static_assert(wire_size<Read10>() == 10 && wire_size<Verify10>() == 10);
 
 template <ScsiOperation operation, class Flags>

@@ -57,6 +57,8 @@ using Write32 = Transfer32<VariableLengthAction::write_32, TransferFlags>;
 using Verify32 = Transfer32<VariableLengthAction::verify_32, VerifyFlags>;
 using WriteAndVerify32 = Transfer32<VariableLengthAction::write_and_verify_32, VerifyFlags>;
 using WriteSame32 = Transfer32<VariableLengthAction::write_same_32, WriteSameFlags>;
+using XorWriteRead32 = Transfer32<VariableLengthAction::xor_write_read_32, XorFlags>;
+using XorParityWrite32 = Transfer32<VariableLengthAction::xor_parity_write_32, XorFlags>;
 static_assert(wire_size<Read32>() == 32);
 
 }  // namespace weft::wire

@@ -39,6 +39,10 @@ enum class ScsiOperation : std::uint8_t {
     sanitize = 0x48,
     log_select = 0x4c,
     log_sense = 0x4d,
+    xor_write_10 = 0x50,         ///< XDWRITE
+    xor_parity_write_10 = 0x51,  ///< XPWRITE
+    xor_read_10 = 0x52,          ///< XDREAD
+    xor_write_read_10 = 0x53,    ///< XDWRITEREAD
     mode_select_10 = 0x55,
     reserve_10 = 0x56,
     release_10 = 0x57,
@@ -75,11 +79,14 @@ enum class MaintenanceIn : std::uint8_t {
     report_target_port_groups = 0x0a,
     report_supported_operation_codes = 0x0c,
     report_supported_task_management_functions = 0x0d,
+    report_timestamp = 0x0f,
 };
 
-enum class MaintenanceOut : std::uint8_t { set_target_port_groups = 0x0a };
+enum class MaintenanceOut : std::uint8_t { set_target_port_groups = 0x0a, set_timestamp = 0x0f };
 
 enum class VariableLengthAction : std::uint16_t {
+    xor_parity_write_32 = 0x0006,
+    xor_write_read_32 = 0x0007,
     read_32 = 0x0009,
     verify_32 = 0x000a,
     write_32 = 0x000b,

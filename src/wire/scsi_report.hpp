@@ -182,4 +182,11 @@ struct SupportedTaskManagementFunctions {
 };
 static_assert(wire_size<SupportedTaskManagementFunctions>() == 4);
 
+/// The last octet of the above, if the long form was asked for: twelve octets about timeouts
+/// follow, all zero where none are told.
+struct TaskManagementExtension {
+    static constexpr void describe(auto& v, auto&) { v.pack(fixed<8>("length after", 12)); }
+    bool operator==(const TaskManagementExtension&) const = default;
+};
+
 }  // namespace weft::wire

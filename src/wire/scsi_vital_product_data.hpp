@@ -16,7 +16,10 @@ enum class VitalProductPage : std::uint8_t {
     supported_pages = 0x00,
     unit_serial_number = 0x80,
     device_identification = 0x83,
+    management_network_addresses = 0x85,
     extended_inquiry = 0x86,
+    mode_page_policy = 0x87,
+    scsi_ports = 0x88,
     third_party_copy = 0x8f,
     block_limits = 0xb0,
     block_device_characteristics = 0xb1,
@@ -137,6 +140,40 @@ struct ExtendedInquiryData {
     bool operator==(const ExtendedInquiryData&) const = default;
 };
 static_assert(wire_size<ExtendedInquiryData>() == 60);
+
+/// One page in page 87h: who shares its settings.
+struct ModePagePolicy {
+    std::uint8_t page_code = 0x3f;  ///< 3Fh with subpage FFh: all of them
+    std::uint8_t subpage_code = 0xff;
+    bool multiple_logical_units = false;  ///< MLUS
+    std::uint8_t policy = 0;              ///< 0: shared by all initiators
+
+    static constexpr void describe(auto& v, auto& h) {
+        v.pack(reserved<2>, bits<6>("page code", h.page_code));
+        v("subpage code", h.subpage_code);
+        v.pack(bits<1>("multiple logical units", h.multiple_logical_units), reserved<5>,
+               bits<2>("policy", h.policy), reserved<8>);
+    }
+    bool operator==(const ModePagePolicy&) const = default;
+};
+static_assert(wire_size<ModePagePolicy>() == 4);
+
+/// One port in page 88h, for a target that does not say who is connected to it; the port's
+/// designators follow.
+struct ScsiPortDesignation {
+    std::uint16_t relative_port = 0;
+    std::uint16_t descriptors_length = 0;
+
+    static constexpr void describe(auto& v, auto& h) {
+        v.pack(reserved<16>);
+        v("relative port", h.relative_port);
+        v.pack(reserved<16>, fixed<16>("initiator transport identifier length", 0));
+        v.pack(reserved<16>);
+        v("descriptors length", h.descriptors_length);
+    }
+    bool operator==(const ScsiPortDesignation&) const = default;
+};
+static_assert(wire_size<ScsiPortDesignation>() == 12);
 
 /// Page B0h, after its start: how much one command may ask for. Zero is "not said".
 struct BlockLimits {

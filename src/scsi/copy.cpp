@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// EXTENDED COPY (LID1) from blocks to blocks, between units of this target, and RECEIVE COPY
+// RESULTS. Segments are copied one after another; a segment goes through one pooled buffer.
+#include "base/bytes.hpp"
+#include "scsi/commands.hpp"
+#include "scsi/designators.hpp"
+#include "scsi/report_writer.hpp"
+#include "scsi/target.hpp"
+#include "wire/scsi_copy.hpp"
+
+namespace weft::scsi {
+
+using namespace wire;
+
+namespace {
+
+// The task's memory: the parameter list in front, the piece that is copied behind.
+constexpr std::size_t target_bytes = wire_size<CopyTargetByIdentification>();
+constexpr std::size_t segment_bytes = wire_size<CopyBlocksToBlocks>();
+constexpr std::size_t list_room = parameter_bytes;
+
+Sense copy_aborted(AdditionalSense additional) {
+    return {.key = SenseKey::copy_aborted, .additional = additional};
+}
+
+CopyListHeader header_of(const Task& task) {
+    return *decode<CopyListHeader>(task.work.memory);
+}
+
+CopyBlocksToBlocks segment_of(const Task& task, std::uint32_t index) {
+    const auto at = wire_size<CopyListHeader>() + header_of(task).target_descriptors_length +
+                    index * segment_bytes;
+    return *decode<CopyBlocksToBlocks>(task.work.memory.subspan(at));
+}
+
+/// The unit a segment's index means; null if there is none such here.
+LogicalUnit* unit_of(LogicalUnit& unit, const Task& task, std::size_t index) {
+    const auto count = header_of(task).target_descriptors_length / target_bytes;
+    if (index >= count) return nullptr;
+    const auto descriptor = decode<CopyTargetByIdentification>(
+        task.work.memory.subspan(wire_size<CopyListHeader>() + index * target_bytes));
+    if (!descriptor) return nullptr;
+    if (is_named_by(unit, *descriptor)) return &unit;
+    for (const auto& [number, other] : unit.target().units())
+        if (is_named_by(*other, *descriptor)) return other.get();
+    return nullptr;
+}
+
+void finish(LogicalUnit& unit, Task& task, std::optional<Sense> sense) {
+    const auto header = header_of(task);
+    // "Discard" says that nobody will ask.
+    constexpr std::uint8_t discard = 2;
+    constexpr std::uint8_t none = 3;
+    if (header.list_identifier_usage != discard && header.list_identifier_usage != none)
+        unit.state().copies.keep(
+            *task.nexus, header.list_identifier,
+            {.progress = sense ? CopyProgress::failed : CopyProgress::completed,
+             .segments_processed = static_cast<std::uint16_t>(task.work.index)},
+            unit.commands_seen());
+    if (sense) return unit.refuse(task, *sense);
+    unit.good(task);
+}
+
+void copy_next(LogicalUnit& unit, Task& task);
+
+void piece_written(LogicalUnit& unit, Task& task) {
+    if (!task.work.outcome)
+        return finish(unit, task, copy_aborted(AdditionalSense::copy_target_not_reachable));
+    copy_next(unit, task);
+}
+
+Buffer piece_memory(Task& task) {
+    const auto bytes = std::min<std::uint64_t>(task.work.remaining, piece_bytes);
+    return task.work.memory.subspan(list_room, static_cast<std::size_t>(bytes));
+}
+
+void piece_read(LogicalUnit& unit, Task& task) {
+    auto& work = task.work;
+    if (!work.outcome)
+        return finish(unit, task, copy_aborted(AdditionalSense::copy_target_not_reachable));
+    const auto segment = segment_of(task, work.index);
+    auto* destination = unit_of(unit, task, segment.destination_target);
+    if (destination == nullptr)
+        return finish(unit, task, copy_aborted(AdditionalSense::unreachable_copy_target));
+    const auto piece = piece_memory(task);
+    const auto at = segment.destination_block * destination->block_bytes() + work.position;
+    work.position += piece.size();
+    work.remaining -= piece.size();
+    unit.transfer_at(*destination, task, BlockOperation::write, at, piece, piece_written);
+}
+
+void copy_piece(LogicalUnit& unit, Task& task) {
+    auto& work = task.work;
+    const auto segment = segment_of(task, work.index);
+    auto* source = unit_of(unit, task, segment.source_target);
+    if (source == nullptr)
+        return finish(unit, task, copy_aborted(AdditionalSense::unreachable_copy_target));
+    unit.transfer_at(*source, task, BlockOperation::read,
+                     segment.source_block * source->block_bytes() + work.position,
+                     piece_memory(task), piece_read);
+}
+
+/// Why a segment cannot be copied.
+std::optional<Sense> segment_refusal(LogicalUnit& unit, Task& task, std::uint32_t index) {
+    const auto segment = segment_of(task, index);
+    auto* source = unit_of(unit, task, segment.source_target);
+    auto* destination = unit_of(unit, task, segment.destination_target);
+    if (source == nullptr || destination == nullptr)
+        return copy_aborted(AdditionalSense::unreachable_copy_target);
+    auto& counted = segment.destination_count ? *destination : *source;
+    const auto bytes = std::uint64_t{segment.block_count} * counted.block_bytes();
+    const bool fits =
+        within(segment.source_block, bytes / source->block_bytes(), source->block_count()) &&
+        within(segment.destination_block, bytes / destination->block_bytes(),
+               destination->block_count()) &&
+        bytes % source->block_bytes() == 0 && bytes % destination->block_bytes() == 0;
+    if (!fits) return copy_aborted(AdditionalSense::none);
+    const bool usable = source->state().medium_present && destination->state().medium_present &&
+                        source->state().erasure == nullptr &&
+                        destination->state().erasure == nullptr;
+    const auto& who = task.nexus->name();
+    const bool allowed = source->state().reservations.allows(who, Reach::reads) &&
+                         destination->state().reservations.allows(who, Reach::writes);
+    if (!usable || !allowed || destination->write_protected())
+        return copy_aborted(AdditionalSense::copy_target_not_reachable);
+    return std::nullopt;
+}
+
+void copy_next(LogicalUnit& unit, Task& task) {
+    auto& work = task.work;
+    const auto count = header_of(task).segment_descriptors_length / segment_bytes;
+    if (work.position > 0 && work.remaining == 0) {
+        ++work.index;
+        work.position = 0;
+    }
+    while (work.remaining == 0) {
+        if (work.index >= count) return finish(unit, task, std::nullopt);
+        if (auto sense = segment_refusal(unit, task, work.index)) return finish(unit, task, *sense);
+        const auto segment = segment_of(task, work.index);
+        auto& counted = *unit_of(
+            unit, task,
+            segment.destination_count ? segment.destination_target : segment.source_target);
+        work.remaining = std::uint64_t{segment.block_count} * counted.block_bytes();
+        work.position = 0;
+        if (work.remaining == 0) ++work.index;
+    }
+    copy_piece(unit, task);
+}
+
+/// Descriptors of kinds we do not know.
+std::optional<Sense> list_refusal(const Task& task, std::uint64_t length) {
+    const auto header = header_of(task);
+    const std::uint64_t targets = header.target_descriptors_length;
+    const std::uint64_t segments = header.segment_descriptors_length;
+    if (wire_size<CopyListHeader>() + targets + segments + header.inline_data_length > length ||
+        targets + segments > copy_list_bytes_max)
+        return parameter_length_error();
+    if (header.inline_data_length > 0) return illegal(AdditionalSense::inline_data_length_exceeded);
+    if (targets / target_bytes > copy_targets_max)
+        return illegal(AdditionalSense::too_many_target_descriptors);
+    const auto list = task.work.memory.subspan(wire_size<CopyListHeader>());
+    for (std::size_t at = 0; at < targets; at += target_bytes)
+        if (static_cast<CopyTargetType>(list[at]) != CopyTargetType::identification)
+            return illegal(AdditionalSense::unsupported_target_descriptor);
+    if (targets % target_bytes != 0) return bad_parameter(2);
+    for (std::size_t at = 0; at < segments; at += segment_bytes) {
+        const auto one = list.subspan(static_cast<std::size_t>(targets) + at);
+        if (static_cast<CopySegmentType>(one[0]) != CopySegmentType::block_to_block)
+            return illegal(AdditionalSense::unsupported_segment_descriptor);
+        if (!decode<CopyBlocksToBlocks>(one)) return bad_parameter(8);
+    }
+    if (segments / segment_bytes > copy_segments_max)
+        return illegal(AdditionalSense::too_many_segment_descriptors);
+    return std::nullopt;
+}
+
+void copy_collected(LogicalUnit& unit, Task& task) {
+    if (task.offered_out < task.answer.length_out)
+        return unit.refuse(task, parameter_length_error());
+    if (auto sense = list_refusal(task, task.answer.length_out)) return unit.refuse(task, *sense);
+    // Wherever on this unit it reads or writes: what wants blocks alone waits for the end.
+    task.work.range = {0, unit.block_count()};
+    unit.hold_blocks(task, Hold::shared, copy_next);
+}
+
+void collect_list(LogicalUnit& unit, Task& task) {
+    unit.want_data(task, copy_collected);
+}
+
+}  // namespace
+
+void extended_copy(LogicalUnit& unit, Task& task) {
+    const auto command = parse<ExtendedCopy>(task);
+    if (command.parameter_length == 0) return unit.good(task);
+    if (command.parameter_length < wire_size<CopyListHeader>() ||
+        command.parameter_length > list_room)
+        return unit.refuse(task, parameter_length_error());
+    task.work.durable = false;
+    task.answer.length_out = command.parameter_length;
+    unit.take_memory(task, list_room + piece_bytes, collect_list);
+}
+
+// --- RECEIVE COPY RESULTS
+
+namespace {
+
+void write_results(LogicalUnit& unit, Task& task) {
+    const auto command = parse<ReceiveCopyResults>(task);
+    ReportWriter report(task.work.memory);
+    if (command.action == ReceiveCopyAction::copy_status) {
+        const auto status =
+            unit.state().copies.take(*task.nexus, command.list_identifier, unit.commands_seen());
+        if (!status) return unit.refuse(task, bad_field(2));
+        report.put(*status);
+        return unit.answer(task, report.size(), command.allocation_length);
+    }
+    constexpr std::uint8_t types = 2;
+    report.put(CopyOperatingParameters{
+        .length_after =
+            static_cast<std::uint32_t>(wire_size<CopyOperatingParameters>() + types - 4),
+        .without_list_identifier = true,
+        .max_target_descriptors = copy_targets_max,
+        .max_segment_descriptors = copy_segments_max,
+        .max_descriptor_list_length = copy_list_bytes_max,
+        .max_segment_length = static_cast<std::uint32_t>(copy_segment_bytes_max),
+        .total_concurrent_copies = 1,
+        .max_concurrent_copies = 1,
+        .data_segment_granularity = static_cast<std::uint8_t>(std::countr_zero(unit.block_bytes())),
+        .descriptor_types_length = types});
+    report.put_octet(static_cast<std::uint8_t>(CopySegmentType::block_to_block));
+    report.put_octet(static_cast<std::uint8_t>(CopyTargetType::identification));
+    unit.answer(task, report.size(), command.allocation_length);
+}
+
+}  // namespace
+
+void receive_copy_results(LogicalUnit& unit, Task& task) {
+    unit.take_memory(task, parameter_bytes, write_results);
+}
+
+}  // namespace weft::scsi

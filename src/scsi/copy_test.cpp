@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scsi/designators.hpp"
+#include "support/scsi_bench.hpp"
+
+namespace weft::scsi {
+namespace {
+
+using namespace wire;
+using test::bench_blocks;
+using test::filled;
+using test::OctetVector;
+
+struct Copying : test::ScsiBench {
+    static CopyTargetByIdentification named(LogicalUnit& unit) {
+        CopyTargetByIdentification target{
+            .designator = {.code_set = CodeSet::binary,
+                           .type = DesignatorType::network_address_authority,
+                           .length = 8},
+            .block_bytes = 512};
+        std::array<std::byte, 8> octets{};
+        store_big_endian<8>(unit.identity().network_address, octets.data());
+        for (std::size_t i = 0; i < octets.size(); ++i)
+            target.designator_value[i] = std::to_integer<std::uint8_t>(octets[i]);
+        return target;
+    }
+    static OctetVector list_of(const std::vector<CopyTargetByIdentification>& targets,
+                               const std::vector<CopyBlocksToBlocks>& segments,
+                               std::uint8_t usage = 0) {
+        OctetVector list;
+        auto append = [&](const auto& header) {
+            auto octets = encoded(header);
+            list.insert(list.end(), octets.begin(), octets.end());
+        };
+        append(CopyListHeader{
+            .list_identifier = 1,
+            .list_identifier_usage = usage,
+            .target_descriptors_length = static_cast<std::uint16_t>(targets.size() * 32),
+            .segment_descriptors_length = static_cast<std::uint32_t>(segments.size() * 28)});
+        for (const auto& one : targets) append(one);
+        for (const auto& one : segments) append(one);
+        return list;
+    }
+    std::unique_ptr<test::BenchTask> copy(const OctetVector& list) {
+        return run(ExtendedCopy{.parameter_length = static_cast<std::uint32_t>(list.size())}, list);
+    }
+    std::unique_ptr<test::BenchTask> results(ReceiveCopyAction action) {
+        return run(
+            ReceiveCopyResults{.action = action, .list_identifier = 1, .allocation_length = 1024});
+    }
+};
+
+TEST_F(Copying, MovesBlocksWithinAUnit) {
+    auto& unit = set_up();
+    put_on_disk(0, filled(1000 * 512, 'c'));
+    auto done = copy(list_of(
+        {named(unit)},
+        {{.block_count = 1000, .source_block = 0, .destination_block = bench_blocks - 1000}}));
+    EXPECT_TRUE(done->good());
+    EXPECT_EQ(on_disk(bench_blocks - 1000, 1000), filled(1000 * 512, 'c'));
+    auto status = results(ReceiveCopyAction::copy_status);
+    ASSERT_TRUE(status->good());
+    EXPECT_EQ(*decode<CopyStatus>(status->data),
+              (CopyStatus{.progress = CopyProgress::completed, .segments_processed = 1}));
+    EXPECT_EQ(results(ReceiveCopyAction::copy_status)->code(), 0x52400u) << "it was told";
+}
+
+TEST_F(Copying, MovesBlocksBetweenUnitsOfDifferentBlocks) {
+    auto& unit = set_up();
+    block::MemoryDisk other(std::make_unique<block::HeapMemory>(1 << 20), 1 << 20);
+    auto added = target->add_unit(1, other, {.block_bytes = 4096});
+    ASSERT_TRUE(added);
+    clear_attentions(*first);
+    put_on_disk(0, filled(16 * 512, 'd'));
+    auto done = copy(list_of({named(unit), named(**added)}, {{.source_target = 0,
+                                                              .destination_target = 1,
+                                                              .block_count = 16,
+                                                              .destination_block = 3}}));
+    EXPECT_TRUE(done->good());
+    auto there = other.lend(BlockOperation::read, 3 * 4096, 8192);
+    EXPECT_TRUE(std::ranges::all_of(there, [](std::byte b) { return b == std::byte{'d'}; }));
+    tear_down();
+}
+
+TEST_F(Copying, OfNothingIsFine) {
+    auto& unit = set_up();
+    EXPECT_TRUE(run(ExtendedCopy{})->good());
+    EXPECT_TRUE(copy(list_of({named(unit)}, {}))->good());
+    EXPECT_TRUE(copy(list_of({named(unit)}, {{.block_count = 0}}))->good());
+}
+
+TEST_F(Copying, RefusesListsThatAreNot) {
+    auto& unit = set_up();
+    auto list = list_of({named(unit)}, {{.block_count = 1}});
+    auto cut = [&](std::size_t length) {
+        OctetVector shorter(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(length));
+        return copy(shorter)->code();
+    };
+    EXPECT_EQ(cut(16 + 31), 0x51a00u);
+    EXPECT_EQ(cut(16 + 32 + 27), 0x51a00u);
+    EXPECT_EQ(cut(15), 0x51a00u);
+    using Targets = std::vector<CopyTargetByIdentification>;
+    using Segments = std::vector<CopyBlocksToBlocks>;
+    EXPECT_EQ(copy(list_of(Targets(copy_targets_max + 1, named(unit)), {{}}))->code(), 0x52606u);
+    EXPECT_EQ(copy(list_of({named(unit)}, Segments(copy_segments_max + 1)))->code(), 0x52608u);
+    EXPECT_EQ(copy(list_of(Targets(copy_targets_max + 1, named(unit)), Segments(80)))->code(),
+              0x51a00u)
+        << "longer than any list may be";
+    auto wrong = list;
+    wrong[16] = std::byte{0xe0};
+    EXPECT_EQ(copy(wrong)->code(), 0x52607u);
+    wrong = list;
+    wrong[16 + 32] = std::byte{0x03};
+    EXPECT_EQ(copy(wrong)->code(), 0x52609u);
+}
+
+TEST_F(Copying, EndsAtWhatCannotBeReached) {
+    auto& unit = set_up();
+    auto stranger = named(unit);
+    stranger.designator_value[7] ^= 1;
+    EXPECT_EQ(copy(list_of({stranger}, {{.block_count = 1}}))->code(), 0xa0804u);
+    EXPECT_EQ(copy(list_of({named(unit)}, {{.destination_target = 1, .block_count = 1}}))->code(),
+              0xa0804u);
+    EXPECT_EQ(
+        copy(list_of({named(unit)}, {{.block_count = 2048, .destination_block = bench_blocks - 1}}))
+            ->sense()
+            .key,
+        SenseKey::copy_aborted);
+    auto status = results(ReceiveCopyAction::copy_status);
+    EXPECT_EQ(decode<CopyStatus>(status->data)->progress, CopyProgress::failed);
+}
+
+TEST_F(Copying, TellsItsLimits) {
+    set_up();
+    auto told = results(ReceiveCopyAction::operating_parameters);
+    ASSERT_TRUE(told->good());
+    ASSERT_EQ(told->data.size(), 46u);
+    const auto limits = *decode<CopyOperatingParameters>(told->data);
+    EXPECT_EQ(limits.length_after + 4u, told->data.size());
+    EXPECT_EQ(limits.max_target_descriptors, copy_targets_max);
+    EXPECT_EQ(limits.max_segment_descriptors, copy_segments_max);
+    EXPECT_EQ(results(ReceiveCopyAction::copy_status)->code(), 0x52400u);
+}
+
+TEST_F(Copying, ForgetsResultsNobodyAskedFor) {
+    auto& unit = set_up();
+    EXPECT_TRUE(copy(list_of({named(unit)}, {}))->good());
+    for (std::uint64_t i = 0; i <= copy_results_commands; ++i) run(TestUnitReady{});
+    EXPECT_EQ(results(ReceiveCopyAction::copy_status)->code(), 0x52400u);
+    EXPECT_TRUE(copy(list_of({named(unit)}, {}, 2))->good());
+    EXPECT_EQ(results(ReceiveCopyAction::copy_status)->code(), 0x52400u) << "discarded on wish";
+}
+
+}  // namespace
+}  // namespace weft::scsi
