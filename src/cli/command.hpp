@@ -51,8 +51,18 @@ int run(const Arguments& arguments);
 std::optional<int> parse(const Command& self, CLI::App& options, const Arguments& arguments);
 
 int export_nbd(const Command& self, const Arguments& arguments);
+int export_iscsi(const Command& self, const Arguments& arguments);
+int target_list(const Command& self, const Arguments& arguments);
+int target_add(const Command& self, const Arguments& arguments);
+int target_remove(const Command& self, const Arguments& arguments);
+int session_list(const Command& self, const Arguments& arguments);
 int disk_info(const Command& self, const Arguments& arguments);
 int disk_copy(const Command& self, const Arguments& arguments);
+int initiator_ls(const Command& self, const Arguments& arguments);
+int initiator_inq(const Command& self, const Arguments& arguments);
+int initiator_read(const Command& self, const Arguments& arguments);
+int initiator_write(const Command& self, const Arguments& arguments);
+int initiator_bench(const Command& self, const Arguments& arguments);
 int rdma_serve(const Command& self, const Arguments& arguments);
 int rdma_ping(const Command& self, const Arguments& arguments);
 int rdma_bench(const Command& self, const Arguments& arguments);

@@ -24,8 +24,18 @@ std::optional<NbdUri> as_nbd_uri(const std::string& where) {
     return uri;
 }
 
+bool is_remote(const std::string& where) {
+    return iscsi::looks_like_initiator_url(where) || as_nbd_uri(where);
+}
+
 OpenedDisk::OpenedDisk(LinuxWorld& world, const std::string& where, bool read_only)
     : world_(world) {
+    if (iscsi::looks_like_initiator_url(where)) {
+        InitiatorWishes wishes;
+        wishes.where = where;
+        unit_ = std::make_unique<OpenedIscsiDisk>(world, where, initiator_options(wishes));
+        return;
+    }
     if (auto uri = as_nbd_uri(where)) {
         std::optional<Result<void>> opened;
         auto disk = node::NbdDisk::connect(world, uri->address, uri->export_name,
@@ -53,6 +63,7 @@ OpenedDisk::~OpenedDisk() {
 
 BlockDevice& OpenedDisk::device() {
     if (remote_) return remote_->device();
+    if (unit_) return unit_->device();
     return *file_;
 }
 

@@ -23,7 +23,7 @@ class TargetFile {
 public:
     TargetFile(const std::string& where, std::uint64_t size) : where_(where) {
         std::error_code failed;
-        if (as_nbd_uri(where) || std::filesystem::exists(where, failed)) return;
+        if (is_remote(where) || std::filesystem::exists(where, failed)) return;
         if (!failed) {
             made_ = std::ofstream(where).good();
             if (!made_) failed = std::make_error_code(static_cast<std::errc>(errno));
@@ -141,8 +141,9 @@ int disk_copy(const Command& self, const Arguments& arguments) {
     CLI::App options;
     std::string from, to;
     bool as_json = false;
-    options.add_option("SOURCE", from, "a file or an NBD URI")->required();
-    options.add_option("TARGET", to, "a file (made if it is not there) or an NBD URI")->required();
+    options.add_option("SOURCE", from, "a file, an NBD or an iSCSI URL")->required();
+    options.add_option("TARGET", to, "a file (made if it is not there), an NBD or an iSCSI URL")
+        ->required();
     options.add_flag("--json", as_json, "as a JSON document");
     if (auto leave = parse(self, options, arguments)) return *leave;
     copy(from, to, as_json);

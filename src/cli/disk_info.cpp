@@ -14,7 +14,10 @@ int disk_info(const Command& self, const Arguments& arguments) {
     CLI::App options;
     std::string where;
     bool as_json = false;
-    options.add_option("DISK", where, "a file, nbd://HOST/NAME or nbd+unix:///NAME?socket=PATH")
+    options
+        .add_option("DISK", where,
+                    "a file, nbd://HOST/NAME, nbd+unix:///NAME?socket=PATH or "
+                    "iscsi://HOST/TARGET/UNIT")
         ->required();
     options.add_flag("--json", as_json, "as a JSON document");
     if (auto leave = parse(self, options, arguments)) return *leave;

@@ -2,17 +2,14 @@
 // `weft export nbd`: serve disks to NBD clients until told to stop.
 #include <fmt/format.h>
 
-#include <csignal>
-#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/error_text.hpp"
-#include "block/memory_disk.hpp"
 #include "cli/command.hpp"
 #include "cli/disk_access.hpp"
+#include "cli/exporting.hpp"
 #include "cli/text.hpp"
-#include "linux/anonymous_memory.hpp"
 #include "linux/descriptor_limit.hpp"
 #include "node/nbd_server.hpp"
 
@@ -75,19 +72,6 @@ std::vector<std::string> names_for(const Wishes& wishes) {
     return names;
 }
 
-std::unique_ptr<BlockDevice> memory_disk(const std::string& text, const Wishes& wishes) {
-    auto size = parse_size(text);
-    if (!size || *size == 0) throw Misuse{fmt::format("'{}' is not a size like 512M or 1G", text)};
-    auto limit = wishes.memory_limit.empty() ? size : parse_size(wishes.memory_limit);
-    if (!limit || *limit == 0)
-        throw Misuse{fmt::format("'{}' is not a size like 512M", wishes.memory_limit)};
-    auto memory = linux::make_anonymous_memory(*size);
-    if (!memory)
-        throw Refusal{fmt::format("a memory disk of {} cannot be had here: {}", show_size(*size),
-                                  to_text(memory.error()))};
-    return std::make_unique<block::MemoryDisk>(std::move(*memory), *limit);
-}
-
 std::size_t buffer_bytes(const Wishes& wishes) {
     auto size = parse_size(wishes.buffers);
     if (!size || *size < nbd::pool_bytes_min)
@@ -105,7 +89,8 @@ std::vector<Disk> open_disks(World& world, const Wishes& wishes) {
         disks.push_back({std::move(*disk), names[disks.size()], file});
     }
     for (const auto& size : wishes.memory)
-        disks.push_back({memory_disk(size, wishes), names[disks.size()], "in memory"});
+        disks.push_back(
+            {make_memory_disk(size, wishes.memory_limit), names[disks.size()], "in memory"});
     return disks;
 }
 
@@ -119,12 +104,7 @@ std::string absolute(const std::string& path) {
 
 std::vector<Address> listen(node::NbdServer& server, const Wishes& wishes) {
     std::vector<Address> asked;
-    for (const auto& text : wishes.tcp) {
-        auto address = parse_tcp(text);
-        if (!address)
-            throw Misuse{fmt::format("'{}' is not HOST:PORT with a port up to 65535", text)};
-        asked.push_back(*address);
-    }
+    for (const auto& text : wishes.tcp) asked.push_back(tcp_address_of(text));
     for (const auto& path : wishes.unix_paths)
         asked.push_back(Address::unix_socket(absolute(path)));
     std::vector<Address> listening;
@@ -201,16 +181,9 @@ void sum_up(const Wishes& wishes, const nbd::Statistics& sums) {
                    show_size(sums.bytes_written));
 }
 
-constexpr int interrupted = 130;  // what shells expect of a program that Ctrl-C ended
-
 void serve(const Wishes& wishes) {
-    constexpr std::pair<std::string_view, FileEngine> engines[] = {
-        {"auto", FileEngine::automatic},
-        {"ring", FileEngine::ring},
-        {"threads", FileEngine::threads}};
     LinuxWorldOptions options;
-    for (auto [name, engine] : engines)
-        if (wishes.file_engine == name) options.files = engine;
+    options.files = file_engine_of(wishes.file_engine);
     linux::raise_descriptor_limit();
     auto world = make_world(options);
     auto disks = open_disks(*world, wishes);
@@ -230,20 +203,7 @@ void serve(const Wishes& wishes) {
                     : fmt::format("the name '{}' is given twice", disk.name)};
     auto listening = listen(server, wishes);
     server.on_event([&](const auto& event) { tell(wishes, event); });
-    hear_signals(*world, [&] { world->stop(); });
-    announce(wishes, disks, listening);
-    world->run();
-    hear_signals(*world, [] { std::_Exit(interrupted); });
-    // What was asked for is answered before we leave, unless the client does not take the answer.
-    bool patient = true;
-    auto patience = world->make_timer([&] { patient = false; });
-    patience->set(world->now() + std::chrono::seconds(5));
-    server.drain();
-    world->run_until([&] { return server.quiet() || !patient; });
-    server.stop();
-    world->run_until([&] { return server.quiet(); });
-    // Signals that come while we take things down have nothing left to stop.
-    for (int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_IGN);
+    serve_until_stopped(*world, server, [&] { announce(wishes, disks, listening); });
     sum_up(wishes, server.statistics());
 }
 

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/iscsi_targets.hpp"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "cli/command.hpp"
+#include "cli/disk_access.hpp"
+#include "cli/exporting.hpp"
+#include "cli/text.hpp"
+
+namespace weft::cli {
+namespace {
+
+using nlohmann::json;
+
+/// What a description says under a key, or what it means by saying nothing.
+template <class T>
+T said(const json& description, const char* key, T otherwise) {
+    auto found = description.find(key);
+    if (found == description.end()) return otherwise;
+    const bool fits = std::is_same_v<T, bool>          ? found->is_boolean()
+                      : std::is_same_v<T, std::string> ? found->is_string()
+                      : std::is_integral_v<T>          ? found->is_number_unsigned()
+                                                       : found->is_array();
+    if (!fits) throw Refusal{fmt::format("'{}' has a value of the wrong kind", key)};
+    return found->get<T>();
+}
+
+void expect_known_keys(const json& description, std::initializer_list<std::string_view> known) {
+    if (!description.is_object()) throw Refusal{"a table was expected"};
+    for (const auto& [key, value] : description.items())
+        if (std::find(known.begin(), known.end(), key) == known.end())
+            throw Refusal{fmt::format("'{}' is nothing a target or unit has", show_foreign(key))};
+}
+
+/// Who may log in and with what secret. The file is read once; it is nobody else's business.
+void read_chap(const std::string& path, iscsi::TargetRules& rules) {
+    std::ifstream file(path);
+    if (!file) throw Refusal{fmt::format("{}: it cannot be read", show_foreign(path))};
+    std::string line;
+    for (unsigned number = 1; std::getline(file, line); ++number) {
+        if (line.empty() || line.starts_with('#')) continue;
+        std::istringstream words(line);
+        std::string kind, name, secret, more;
+        words >> kind >> name >> secret;
+        if (secret.empty() || words >> more || (kind != "user" && kind != "target"))
+            throw Refusal{
+                fmt::format("{}: line {} is not 'user NAME SECRET' or 'target NAME SECRET'",
+                            show_foreign(path), number)};
+        if (!iscsi::long_enough(secret))
+            throw Refusal{fmt::format("{}: the secret in line {} has fewer than {} characters",
+                                      show_foreign(path), number, iscsi::chap_secret_min)};
+        if (kind == "user")
+            rules.users.push_back({name, secret});
+        else
+            rules.own = {name, secret};
+    }
+    if (rules.users.empty())
+        throw Refusal{fmt::format("{}: there is no line 'user NAME SECRET'", show_foreign(path))};
+    for (const auto& user : rules.users)
+        if (rules.own && rules.own->secret == user.secret)
+            throw Refusal{
+                fmt::format("{}: a user has the target's own secret", show_foreign(path))};
+}
+
+}  // namespace
+
+IscsiTargets::Unit IscsiTargets::open_unit(const json& description, std::uint32_t number) {
+    expect_known_keys(description,
+                      {"memory", "file", "number", "read_only", "removable", "thick", "block_size",
+                       "physical_block", "erasure_time", "direct", "memory_limit"});
+    auto memory = said<std::string>(description, "memory", "");
+    auto file = said<std::string>(description, "file", "");
+    if (memory.empty() == file.empty()) throw Refusal{"a unit needs either 'memory' or 'file'"};
+    Unit unit{.number = said<std::uint32_t>(description, "number", number)};
+    unit.options.read_only = said(description, "read_only", false);
+    unit.options.removable = said(description, "removable", false);
+    unit.options.thin = !said(description, "thick", false);
+    unit.options.block_bytes = said<std::uint32_t>(description, "block_size", 512);
+    auto physical = said<std::uint32_t>(description, "physical_block", 0);
+    if (physical != 0) unit.options.physical_block_bytes = physical;
+    unit.options.erasure_time =
+        std::chrono::seconds(said<std::uint32_t>(description, "erasure_time", 0));
+    if (!memory.empty()) {
+        unit.device = make_memory_disk(memory, said<std::string>(description, "memory_limit", ""));
+        unit.what = "in memory";
+        return unit;
+    }
+    auto disk =
+        world_.open_disk({file, unit.options.read_only, said(description, "direct", false)});
+    if (!disk) throw cannot_open(file, disk.error());
+    unit.device = std::move(*disk);
+    unit.what = file;
+    return unit;
+}
+
+void IscsiTargets::add(const json& description) {
+    expect_known_keys(description, {"name", "alias", "initiators", "chap", "lun"});
+    Target target{.name = said<std::string>(description, "name", "")};
+    iscsi::TargetRules rules{
+        .alias = said<std::string>(description, "alias", ""),
+        .initiators = said<std::vector<std::string>>(description, "initiators", {})};
+    auto chap = said<std::string>(description, "chap", "");
+    if (!chap.empty()) read_chap(chap, rules);
+    for (const auto& unit : said<std::vector<json>>(description, "lun", {}))
+        target.units.push_back(open_unit(unit, static_cast<std::uint32_t>(target.units.size())));
+    if (target.units.empty())
+        throw Refusal{fmt::format("'{}' has no disk", show_foreign(target.name))};
+    for (const auto& other : targets_)
+        if (other.name == target.name)
+            throw Refusal{fmt::format("there is a target '{}' already", target.name)};
+    if (auto added = server_.add_target(target.name, std::move(rules)); !added)
+        throw Refusal{
+            added.error().code == Code::exhausted
+                ? fmt::format("{} targets are the limit", iscsi::targets_max)
+                : fmt::format("'{}' is not an iSCSI name like iqn.2026-11.org.example:disk",
+                              show_foreign(target.name))};
+    auto& kept = targets_.emplace_back(std::move(target));
+    for (auto& unit : kept.units) {
+        if (server_.add_unit(kept.name, unit.number, *unit.device, unit.options)) continue;
+        auto sentence = fmt::format(
+            "LUN {}: the number is taken or too large, or blocks of {} octets do not fit",
+            unit.number, unit.options.block_bytes);
+        remove(kept.name);
+        throw Refusal{sentence};
+    }
+}
+
+void IscsiTargets::remove(const std::string& name) {
+    for (auto& target : targets_) {
+        if (target.leaving || target.name != name) continue;
+        target.leaving = true;
+        auto removed = server_.remove_target(name, [this, &target] { forget(target); });
+        if (removed) return;
+    }
+    throw Refusal{fmt::format("there is no target '{}'", show_foreign(name))};
+}
+
+void IscsiTargets::forget(Target& target) {
+    targets_.remove_if([&](auto& each) { return &each == &target; });
+}
+
+json IscsiTargets::targets() const {
+    auto listed = json::array();
+    for (const auto& target : targets_) {
+        if (target.leaving) continue;
+        auto units = json::array();
+        for (const auto& unit : target.units)
+            units.push_back({{"lun", unit.number},
+                             {"size", unit.device->traits().size},
+                             {"backing", unit.what},
+                             {"read_only", unit.options.read_only}});
+        listed.push_back({{"name", target.name}, {"units", units}});
+    }
+    return listed;
+}
+
+json IscsiTargets::sessions() const {
+    auto listed = json::array();
+    for (const auto& session : server_.node().sessions()) {
+        auto connections = json::array();
+        for (const auto* connection : session->connections())
+            connections.push_back({{"id", connection->id()}, {"peer", connection->origin().peer}});
+        const auto& name = session->name();
+        listed.push_back({{"initiator", name.initiator_name},
+                          {"target", name.target_name},
+                          {"type", name.target_name.empty() ? "discovery" : "normal"},
+                          {"handle", session->handle()},
+                          {"tasks", session->tasks()},
+                          {"connections", connections}});
+    }
+    return listed;
+}
+
+}  // namespace weft::cli
