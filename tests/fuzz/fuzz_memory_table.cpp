@@ -52,6 +52,9 @@ public:
         for (std::size_t i = 0; i < steps_max && !program_.empty(); ++i) {
             step();
             WEFT_CHECK(table_.size() == model_.size());
+            // The tag of all memory is for the senders of some queue pairs, and nobody's here.
+            WEFT_CHECK(!table_.resolve(own_memory, 0, 1, Rights::local_read, {}));
+            WEFT_CHECK(!table_.invalidate(own_memory, {}));
             for (const auto& lent : lent_) lent.check();
             if (table_.revocations() == latest_at_) latest_.check();
         }

@@ -4,10 +4,11 @@
 import os
 import random
 import re
+import subprocess
 import time
 import unittest
 
-from dropin import HOST, DropinCase, free_port
+from dropin import HOST, WEFT, DropinCase, free_port
 
 TARGET = "iqn.2026-11.example.weft:disk"
 INITIATOR, QEMU = "iqn.2026-11.example.weft:host", "iqn.2008-11.org.linux-kvm"
@@ -84,6 +85,20 @@ class Iser(DropinCase):
         said = self.run_here("qemu-io", "-f", "raw", *steps, self.unit)
         self.must_not_say(r"failed|error|Pattern verification", said)
         self.assertEqual(len(re.findall(r" ops; ", said)), 10, said)
+        self.expect_target_lives()
+
+    def test_our_own_initiator_reads_back_what_it_wrote(self):
+        image = self.folder / "image"
+        image.write_bytes(os.urandom(SIZE // 2))
+        mine = ["--initiator", INITIATOR]
+
+        def initiator(verb, *words):
+            return subprocess.run([WEFT, "initiator", verb, self.unit, *words, *mine], timeout=120,
+                                  check=True, stdout=subprocess.PIPE).stdout
+        self.must_say(r"IET", initiator("inq").decode())
+        initiator("write", "0", str(image))
+        self.assertEqual(self.disk.read_bytes()[:SIZE // 2], image.read_bytes())
+        self.assertEqual(initiator("read", "0", str(SIZE // 2)), image.read_bytes())
         self.expect_target_lives()
 
     def test_initiators_come_and_go(self):

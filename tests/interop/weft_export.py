@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts `weft export nbd` for a test and stops it again. Tests find the binary in $WEFT."""
+"""Starts `weft export` for a test and stops it again. Tests find the binary in $WEFT."""
 import json
 import os
 import pathlib
@@ -21,15 +21,14 @@ def run(*command, timeout=120, **more):
     return done.stdout
 
 
-class Export:
-    """A running export. `uri` names its first disk; `log` is what it said, as JSON lines."""
+class Serving:
+    """A running export of some kind; `log` is what it said, as JSON lines."""
 
-    def __init__(self, *options):
+    def __init__(self, *words):
         self.folder = tempfile.TemporaryDirectory()
         self.path = pathlib.Path(self.folder.name)
-        self.socket = self.path / "nbd.sock"
         self.output = open(self.path / "output", "w+", encoding="utf-8")
-        command = [WEFT, "export", "nbd", "--json", "--unix", str(self.socket), *map(str, options)]
+        command = [WEFT, "export", *(str(word).format(folder=self.path) for word in words)]
         self.process = subprocess.Popen(command, stdout=self.output, stderr=self.output)
         for _ in range(200):
             if self.lines() or self.process.poll() is not None:
@@ -37,11 +36,6 @@ class Export:
             time.sleep(0.05)
         if self.process.poll() is not None or not self.lines():
             raise AssertionError(f"weft did not start: {(self.path / 'output').read_text()}")
-        self.exports = self.lines()[0]["exports"]
-        self.uri = self.exports[0]["uris"][0]
-
-    def uris(self):
-        return [uri for export in self.exports for uri in export["uris"]]
 
     def lines(self):
         text = (self.path / "output").read_text()
@@ -85,3 +79,32 @@ class Export:
             self.stop()
         elif kind is None:
             raise AssertionError("weft died: " + (self.path / "output").read_text())
+
+
+class Export(Serving):
+    """Served by NBD. `uri` names its first disk."""
+
+    def __init__(self, *options):
+        super().__init__("nbd", "--json", "--unix", "{folder}/nbd.sock", *options)
+        self.socket = self.path / "nbd.sock"
+        self.exports = self.lines()[0]["exports"]
+        self.uri = self.exports[0]["uris"][0]
+
+    def uris(self):
+        return [uri for export in self.exports for uri in export["uris"]]
+
+
+class IscsiExport(Serving):
+    """Served by iSCSI, on a port of its own. `uri` names its first unit, `portal` its door."""
+
+    NAME = "iqn.2026-11.io.weft:test"
+
+    def __init__(self, *options):
+        super().__init__("iscsi", "--json", "--tcp", "127.0.0.1:0", "--target", self.NAME, *options)
+        self.units = self.lines()[0]["targets"][0]["units"]
+        self.uri = self.units[0]["uris"][0]
+        self.portal = self.uri.split("/")[2]
+
+    def authenticated(self, user, secret):
+        """The first unit's URI for somebody with a name and a secret."""
+        return self.uri.replace("iscsi://", f"iscsi://{user}%{secret}@")
