@@ -24,8 +24,10 @@ inline constexpr std::size_t fpdu_buffer_bytes_kept = 1u << 20;
 
 /// How long an FPDU that has begun may take to come whole: one to two times this.
 inline constexpr Duration fpdu_patience = std::chrono::seconds(30);
-/// How long a Send may wait for a receive to be posted: one to two times this.
-inline constexpr Duration receive_patience = std::chrono::seconds(5);
+/// How long a Send may wait for a receive to be posted: one to two times this. Meanwhile nothing is
+/// read, so it is also how long the end of a peer that sent too much goes unnoticed; there are
+/// programs (qperf) that give each other five seconds.
+inline constexpr Duration receive_patience = std::chrono::seconds(2);
 /// A responder may not speak before the initiator has. An initiator that promised no ready message
 /// and says nothing for this long is waiting for us: Linux's is, and takes no harm.
 inline constexpr Duration silent_initiator_grace = std::chrono::milliseconds(100);

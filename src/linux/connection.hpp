@@ -86,6 +86,7 @@ private:
 
     // connection_transfer.cpp: how bytes move.
     void receive();
+    void discard();
     void end_broken();
     Buffer staging_beside(Buffer place);
     std::size_t read_into(Buffer place, Buffer staging);

@@ -32,7 +32,7 @@ void Connection::receive() {
     std::size_t bytes_left = limits::receive_bytes_per_turn;
     int calls_left = limits::receive_calls_per_turn;
     while (engine_ && (readable_ || !leftover_.empty())) {
-        if (engine_->finished()) return;
+        if (engine_->finished()) return discard();
         Buffer place = engine_->want();
         if (!engine_) return;
         if (place.empty()) {
@@ -59,6 +59,19 @@ void Connection::receive() {
 void Connection::end_broken() {
     int number = pending_error(socket_.number());
     end(system_error(number != 0 ? number : ECONNRESET));
+}
+
+/// Nobody wants what still comes. But a peer that is ending too may not read before it has sent its
+/// last words, and we would wait for each other.
+void Connection::discard() {
+    leftover_ = {};
+    if (!blocked_) return;
+    for (std::size_t left = limits::linger_bytes_per_turn; readable_;) {
+        if (left == 0) return commons_.loop.make_ready(*this);
+        auto got = read_some(socket_.number(), {}, commons_.staging);
+        readable_ = got > 0;  // a stream that broke shows that to who sends
+        if (readable_) left -= std::min(left, static_cast<std::size_t>(got));
+    }
 }
 
 void Connection::try_now() {
@@ -175,6 +188,7 @@ void Connection::send() {
 
 void Connection::block() {
     blocked_ = true;
+    if (engine_->finished() && readable_) commons_.loop.make_ready(*this);  // to discard
     if (interest_ & EPOLLOUT) return;
     interest_ |= EPOLLOUT;
     commons_.loop.change(socket_.number(), interest_, *this);

@@ -108,6 +108,15 @@ struct Talker : TestEngine {
     bool finished() const override { return leave_after; }
 };
 
+TEST_P(StreamTest, DoNotWaitForEachOtherWhenBothHaveMuchToSayAtTheEnd) {
+    Talker client(32 << 20), server(32 << 20);
+    client.leave_after = server.leave_after = true;
+    meet(client, server);
+    run_until_closed({&client, &server});
+    // Whoever is done first may close while the other still speaks.
+    EXPECT_EQ(std::max(client.gone, server.gone), 32u << 20);
+}
+
 TEST_P(StreamTest, ReadsNothingWhileNothingIsWantedAndAllOfItAfterWaking) {
     Reluctant server;
     Talker client(100'000);

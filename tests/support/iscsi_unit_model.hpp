@@ -3,6 +3,8 @@
 // unit that is a vector, and a datamover that does one thing at a time, in the order a test likes.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <deque>
 #include <functional>

@@ -165,9 +165,9 @@ int rdma_init_qp_attr(rdma_cm_id* id, ibv_qp_attr* attributes, int* mask) {
     Hold hold;
     auto& one = of(*id);
     // Further than to here the connection brings it by itself, and what has come further stays.
+    if (attributes->qp_state != IBV_QPS_INIT) return 0;
     bool is_begun = one.stage == Stage::accepted || one.stage == Stage::connected;
-    if (attributes->qp_state != IBV_QPS_INIT || is_begun) return 0;
-    *mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PORT;
+    *mask = IBV_QP_ACCESS_FLAGS | (is_begun ? 0 : IBV_QP_STATE | IBV_QP_PORT);
     attributes->qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
                                   IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
     attributes->port_num = id->port_num;
