@@ -318,7 +318,7 @@ TEST_F(RdmaQueuePair, SharesACompletionQueueWithManyOthers) {
 TEST_F(RdmaQueuePair, WaitsForAReceiveAndGivesUpInTheEnd) {
     join(a, b);
     ASSERT_TRUE(a.send(1));
-    world.run_for(3s);
+    world.run_for(iwarp::limits::receive_patience * 3 / 4);
     ASSERT_TRUE(b.receive(1));
     run();
     EXPECT_EQ(b.ends(), "1:success");
