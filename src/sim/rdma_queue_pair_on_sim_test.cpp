@@ -2,6 +2,7 @@
 // Queue pairs in all their states, two and more of them, over simulated networks.
 #include <chrono>
 
+#include "iwarp/limits.hpp"
 #include "support/rdma_fixture.hpp"
 
 namespace weft::sim {
