@@ -54,6 +54,8 @@ TEST_F(Unit, RefusesToMakeAnImpatientTaskWait) {
     begin_write(impatient, *first, 3);
     EXPECT_TRUE(impatient.done());
     EXPECT_EQ(impatient.heard.status, ScsiStatus::task_set_full);
+    disk.let_all_go();  // while the task is there to hear of it
+    EXPECT_TRUE(ordered.done());
 }
 
 TEST_F(Unit, TellsEachAttentionOnceAndNotToThoseWhoAskWhatItIs) {

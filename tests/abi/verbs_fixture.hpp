@@ -20,13 +20,16 @@
 
 namespace weft::test {
 
+// One compiler says it by a macro, the other by a feature.
 #ifdef __SANITIZE_THREAD__
 inline constexpr bool watched_by_thread_sanitizer = true;
 #else
 inline constexpr bool watched_by_thread_sanitizer = false;
 #endif
 
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__has_feature)
+inline constexpr bool watched_by_address_sanitizer = __has_feature(address_sanitizer);
+#elif defined(__SANITIZE_ADDRESS__)
 inline constexpr bool watched_by_address_sanitizer = true;
 #else
 inline constexpr bool watched_by_address_sanitizer = false;
