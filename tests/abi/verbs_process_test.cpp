@@ -143,8 +143,7 @@ protected:
 TEST_F(ConnectedToAChild, TakesMemoryBackFromAPeerThatTakesNothing) {
     ::kill(child, SIGSTOP);
     std::vector<char> much(4 << 20);
-    const int access = IBV_ACCESS_LOCAL_WRITE;
-    auto* region = ibv_reg_mr(side->domain, much.data(), much.size(), access);
+    auto* region = ibv_reg_mr(side->domain, much.data(), much.size(), int{IBV_ACCESS_LOCAL_WRITE});
     ASSERT_NE(region, nullptr);
     ibv_sge one{reinterpret_cast<std::uintptr_t>(much.data()),
                 static_cast<std::uint32_t>(much.size()), region->lkey};
