@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`weft export iscsi` and other people's initiators: libiscsi's tools and suite, and qemu."""
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -193,6 +194,8 @@ memory = '1M'
         self.assertNotIn("Target:iqn.2026-11.io.weft:two", said)
 
 
+@unittest.skipIf("asan" in os.environ.get("WEFT", ""),
+                 "minutes more, for commands that the unit tests give the sanitizer")
 class Suite(unittest.TestCase):
     """libiscsi's tests. Nothing may fail; what one disk makes it skip, another does not."""
 
