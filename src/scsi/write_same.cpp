@@ -35,8 +35,8 @@ void write_next(LogicalUnit& unit, Task& task) {
 void begin_writing(LogicalUnit& unit, Task& task) {
     auto& work = task.work;
     const auto block = work.memory.first(unit.block_bytes());
-    // Unmapped blocks read as zero whatever was sent, as with the targets of Linux and tgt:
-    // initiators send zeroes, and libiscsi's tests send others and want zeroes.
+    // Unmapped blocks read as zero whatever was sent: initiators send zeroes, and libiscsi's tests
+    // send others and want zeroes.
     const bool zero = (work.option != 0 && unit.unmapped_reads_zero()) ||
                       std::ranges::all_of(block, [](std::byte b) { return b == std::byte{0}; });
     if (zero && unit.traits().can_write_zeroes) {
