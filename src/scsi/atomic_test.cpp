@@ -196,5 +196,39 @@ TEST_F(Atomic, WriteAtomicIsAlignedAsItsLimitsSay) {
               0x52400u);
 }
 
+/// Ends another task when it ends: a connection that breaks as its answer is given to it.
+struct LastStraw final : Task {
+    explicit LastStraw(std::function<void()> then) : then_(std::move(then)) {}
+    void data_wanted(std::span<const Buffer> places) override {
+        std::ranges::fill(places[0], std::byte{0});
+        data_came();
+    }
+    void finished() override {
+        then_();
+        release();
+    }
+    std::function<void()> then_;
+};
+
+TEST_F(Atomic, AbortedAsItIsGivenItsBlocksEndsOnce) {
+    set_up(disk, {});
+    BenchTask swap;
+    LastStraw write([&] { target->abort(swap); });
+    write.nexus = first;
+    write.logical_unit = *spell_logical_unit(0);
+    write.set_command_block(encoded(Write10{.block_address = 7, .block_count = 1}));
+    write.offered_out = 512;
+    target->execute(write);
+    swap.to_send = filled(1024, 0);
+    execute(swap, *second, compare(7, 1));
+    ASSERT_EQ(disk.held.size(), 1u);
+    disk.let_go(0);
+    EXPECT_EQ(swap.ended, 1);
+    EXPECT_EQ(swap.heard.end, TaskEnd::aborted);
+    EXPECT_TRUE(disk.held.empty());
+    disk.holding = false;
+    EXPECT_TRUE(run(compare(7, 1), filled(1024, 0))->good()) << "nobody holds the blocks";
+}
+
 }  // namespace
 }  // namespace weft::scsi

@@ -233,7 +233,8 @@ void LogicalUnit::release(Task& task) {
     if (work.pooled) nexus.share().give_back(work.memory);
     work.memory = {};
     work.pooled = false;
-    holds_.release(task, [this](Task& other) { blocks_granted(other); });
+    give_up_blocks(task);
+    resume_granted();
     unlink(task);
     work.unit = nullptr;
     nexus.task_gone();
@@ -274,9 +275,24 @@ void LogicalUnit::resume(Task& task) {
     if (work.ending) finish(task);
 }
 
-void LogicalUnit::blocks_granted(Task& task) {
-    refuse_if_erasing(task);
-    resume(task);
+/// Those who waited for them stand in line from now on, until resume_granted().
+void LogicalUnit::give_up_blocks(Task& task) {
+    holds_.release(task, [this](Task& other) { granted_.push_back(other); });
+}
+
+void LogicalUnit::stop_waiting_for_blocks(Task& task) {
+    if (task.work.hold != Hold::none)
+        granted_.remove(task);
+    else
+        holds_.forget(task, [this](Task& other) { granted_.push_back(other); });
+}
+
+void LogicalUnit::resume_granted() {
+    while (!granted_.empty()) {
+        Task& task = granted_.pop_front();
+        refuse_if_erasing(task);
+        resume(task);
+    }
 }
 
 /// What was accepted before an erasure began, and comes to its blocks after that, would undo it.
@@ -300,15 +316,10 @@ void LogicalUnit::finish(Task& task) {
     }
     // What is sent out of the device's own memory stays held until it has left.
     const bool keeps_blocks = !task.answer.data_in.empty() && !work.pooled;
-    if (!keeps_blocks && work.hold != Hold::none) {
-        // Others that waited go on only when this one's answer has been given.
-        auto granted = std::vector<Task*>();
-        holds_.release(task, [&](Task& other) { granted.push_back(&other); });
-        task.finished();
-        for (auto* other : granted) blocks_granted(*other);
-    } else {
-        task.finished();
-    }
+    if (!keeps_blocks) give_up_blocks(task);
+    // Others that waited go on only when this one's answer has been given.
+    task.finished();
+    resume_granted();
     give_turns();
     --entered_;
     target_.progressed();
@@ -329,7 +340,7 @@ void LogicalUnit::abort(Task& task) {
             task.nexus->stop_waiting(task);
             break;
         case Waiting::blocks:
-            holds_.forget(task, [this](Task& other) { blocks_granted(other); });
+            stop_waiting_for_blocks(task);
             break;
         case Waiting::erasure:
             state_.erasing_task = nullptr;

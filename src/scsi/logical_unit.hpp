@@ -120,7 +120,9 @@ private:
     void finish(Task& task);
     void link(Task& task);
     void unlink(Task& task);
-    void blocks_granted(Task& task);
+    void give_up_blocks(Task& task);
+    void stop_waiting_for_blocks(Task& task);
+    void resume_granted();
     void refuse_if_erasing(Task& task);
 
     Target& target_;
@@ -131,6 +133,7 @@ private:
     UnitIdentity identity_;
     UnitState state_;
     RangeHolds holds_;
+    IntrusiveQueue<Task> granted_;  ///< have got the blocks they waited for, and go on soon
     Task* first_ = nullptr;
     std::size_t task_count_ = 0;  ///< until they are released
     std::size_t running_ = 0;     ///< that have had their turn and have not finished
