@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What sees and changes blocks in one go: COMPARE AND WRITE, ORWRITE, WRITE ATOMIC and the XOR
 // commands. Their blocks are held alone from before they are read until they are written, so no
-// other command's data comes in between. Their data is collected first: no initiator can make
-// others wait.
+// other command's data comes in between. Their data is collected first, and from the first of them
+// on no command lends the unit's memory (see LogicalUnit::lend): nobody waits for another initiator
+// to send or to take its data, but for those whose commands were under way at that moment.
 #include "scsi/block_command.hpp"
 
 namespace weft::scsi {

@@ -196,6 +196,27 @@ TEST_F(Atomic, WriteAtomicIsAlignedAsItsLimitsSay) {
               0x52400u);
 }
 
+TEST_F(Atomic, NobodyWaitsForAnInitiatorThatKeepsItsData) {
+    set_up();
+    EXPECT_TRUE(run(compare(7, 1), joined_octets(filled(512, 0), filled(512, 1)))->good());
+    BenchTask silent;
+    silent.to_send = filled(512, 9);
+    silent.holds_data = true;
+    execute(silent, *first, Write10{.block_address = 7, .block_count = 1});
+    ASSERT_EQ(silent.wanted, 1);
+    BenchTask swap, read;
+    swap.to_send = joined_octets(filled(512, 1), filled(512, 2));
+    execute(swap, *second, compare(7, 1));
+    EXPECT_TRUE(swap.good());
+    read.accepted_in = 512;
+    execute(read, *second, Read10{.block_address = 7, .block_count = 1});
+    EXPECT_TRUE(read.good());
+    EXPECT_EQ(read.data, filled(512, 2));
+    silent.bring_data();
+    EXPECT_TRUE(silent.good());
+    EXPECT_EQ(on_disk(7, 1), filled(512, 9));
+}
+
 /// Ends another task when it ends: a connection that breaks as its answer is given to it.
 struct LastStraw final : Task {
     explicit LastStraw(std::function<void()> then) : then_(std::move(then)) {}

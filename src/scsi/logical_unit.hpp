@@ -141,7 +141,7 @@ private:
     IntrusiveQueue<Task> line_;    ///< for their turn
     std::size_t requests_ = 0;     ///< with the device, of whatever unit's tasks
     std::size_t entered_ = 0;      ///< how many calls of finish() are under way
-    bool exclusive_seen_ = false;  ///< some command had blocks alone: reads are not lent any more
+    bool exclusive_seen_ = false;  ///< some command had blocks alone: nothing is lent any more
     std::uint64_t commands_seen_ = 0;
 };
 

@@ -30,8 +30,9 @@ void LogicalUnit::refuse_busy(Task& task) {
 
 bool LogicalUnit::lend(Task& task, BlockOperation operation, std::uint64_t offset,
                        std::uint64_t bytes) {
-    // Once blocks are used exclusively, what is read must not change while it is sent.
-    if (operation == BlockOperation::read && exclusive_seen_) return false;
+    // Once blocks are used exclusively, lent ones would make others wait: for a reader that is slow
+    // to take its data, for a writer that is slow to send it.
+    if (exclusive_seen_) return false;
     task.work.memory = device_->lend(operation, offset, bytes);
     task.work.pooled = false;
     return !task.work.memory.empty();
