@@ -60,6 +60,9 @@ public:
     /// It must not wait for memory: others' data stands behind its own in the stream. If there is
     /// none now, it ends with TASK SET FULL or BUSY.
     bool impatient = false;
+    /// What is read must not change until release(): the carrier computes checksums of it before it
+    /// leaves. Otherwise it may lie in the device's own memory, which others write to meanwhile.
+    bool stable_data_in = false;
 
     void set_command_block(ConstBuffer octets) {
         command_size_ = std::min(octets.size(), command_block_.size());

@@ -233,5 +233,19 @@ TEST_F(Transfer, WorksInBlocksOf4096) {
     EXPECT_EQ(run(at<Read10>(bench_blocks / 8, 1))->code(), 0x52100u);
 }
 
+TEST_F(Transfer, IsReadIntoMemoryNobodyChangesIfItsCarrierWantsThat) {
+    set_up();
+    put_on_disk(8, filled(4096, 7));
+    BenchTask read;
+    read.accepted_in = 4096;
+    read.stable_data_in = true;
+    read.keeps_answer = true;
+    execute(read, *first, at<Read10>(8, 8));
+    ASSERT_TRUE(read.good());
+    EXPECT_TRUE(run(*second, at<Write10>(8, 8), filled(4096, 9))->good());
+    EXPECT_EQ(read.answer.data_in[0][0], std::byte{7}) << "a checksum of it may be on its way";
+    read.release();
+}
+
 }  // namespace
 }  // namespace weft::scsi

@@ -33,6 +33,7 @@ bool LogicalUnit::lend(Task& task, BlockOperation operation, std::uint64_t offse
     // Once blocks are used exclusively, lent ones would make others wait: for a reader that is slow
     // to take its data, for a writer that is slow to send it.
     if (exclusive_seen_) return false;
+    if (operation == BlockOperation::read && task.stable_data_in) return false;
     task.work.memory = device_->lend(operation, offset, bytes);
     task.work.pooled = false;
     return !task.work.memory.empty();
