@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // EXTENDED COPY (LID1) from blocks to blocks, between units of this target, and RECEIVE COPY
-// RESULTS. Segments are copied one after another; a segment goes through one pooled buffer.
+// RESULTS. Segments are copied one after another, each in pieces through one pooled buffer.
 #include "base/bytes.hpp"
 #include "scsi/commands.hpp"
 #include "scsi/designators.hpp"
@@ -46,7 +46,7 @@ LogicalUnit* unit_of(LogicalUnit& unit, const Task& task, std::size_t index) {
     return nullptr;
 }
 
-void finish(LogicalUnit& unit, Task& task, std::optional<Sense> sense) {
+void finish(LogicalUnit& unit, Task& task, const std::optional<Sense>& sense) {
     const auto header = header_of(task);
     // "Discard" says that nobody will ask.
     constexpr std::uint8_t discard = 2;
@@ -61,46 +61,17 @@ void finish(LogicalUnit& unit, Task& task, std::optional<Sense> sense) {
     unit.good(task);
 }
 
-void copy_next(LogicalUnit& unit, Task& task);
-
-void piece_written(LogicalUnit& unit, Task& task) {
-    if (!task.work.outcome)
-        return finish(unit, task, copy_aborted(AdditionalSense::copy_target_not_reachable));
-    copy_next(unit, task);
+/// Whether this initiator could read or write the unit itself.
+bool usable(LogicalUnit& unit, Task& task, Reach reach) {
+    const auto& state = unit.state();
+    const bool reserved = state.reserved_by != nullptr && state.reserved_by != task.nexus;
+    return state.medium_present && state.erasure == nullptr && !reserved &&
+           state.reservations.allows(task.nexus->name(), reach) &&
+           !access_refusal(unit, *task.nexus) &&
+           !(reach == Reach::writes && unit.write_protected());
 }
 
-Buffer piece_memory(Task& task) {
-    const auto bytes = std::min<std::uint64_t>(task.work.remaining, piece_bytes);
-    return task.work.memory.subspan(list_room, static_cast<std::size_t>(bytes));
-}
-
-void piece_read(LogicalUnit& unit, Task& task) {
-    auto& work = task.work;
-    if (!work.outcome)
-        return finish(unit, task, copy_aborted(AdditionalSense::copy_target_not_reachable));
-    const auto segment = segment_of(task, work.index);
-    auto* destination = unit_of(unit, task, segment.destination_target);
-    if (destination == nullptr)
-        return finish(unit, task, copy_aborted(AdditionalSense::unreachable_copy_target));
-    const auto piece = piece_memory(task);
-    const auto at = segment.destination_block * destination->block_bytes() + work.position;
-    work.position += piece.size();
-    work.remaining -= piece.size();
-    unit.transfer_at(*destination, task, BlockOperation::write, at, piece, piece_written);
-}
-
-void copy_piece(LogicalUnit& unit, Task& task) {
-    auto& work = task.work;
-    const auto segment = segment_of(task, work.index);
-    auto* source = unit_of(unit, task, segment.source_target);
-    if (source == nullptr)
-        return finish(unit, task, copy_aborted(AdditionalSense::unreachable_copy_target));
-    unit.transfer_at(*source, task, BlockOperation::read,
-                     segment.source_block * source->block_bytes() + work.position,
-                     piece_memory(task), piece_read);
-}
-
-/// Why a segment cannot be copied.
+/// Why a segment cannot be copied, or not any more.
 std::optional<Sense> segment_refusal(LogicalUnit& unit, Task& task, std::uint32_t index) {
     const auto segment = segment_of(task, index);
     auto* source = unit_of(unit, task, segment.source_target);
@@ -115,15 +86,81 @@ std::optional<Sense> segment_refusal(LogicalUnit& unit, Task& task, std::uint32_
                destination->block_count()) &&
         bytes % source->block_bytes() == 0 && bytes % destination->block_bytes() == 0;
     if (!fits) return copy_aborted(AdditionalSense::none);
-    const bool usable = source->state().medium_present && destination->state().medium_present &&
-                        source->state().erasure == nullptr &&
-                        destination->state().erasure == nullptr;
-    const auto& who = task.nexus->name();
-    const bool allowed = source->state().reservations.allows(who, Reach::reads) &&
-                         destination->state().reservations.allows(who, Reach::writes);
-    if (!usable || !allowed || destination->write_protected())
+    if (!usable(*source, task, Reach::reads) || !usable(*destination, task, Reach::writes))
         return copy_aborted(AdditionalSense::copy_target_not_reachable);
     return std::nullopt;
+}
+
+// --- A piece is read and written as an initiator would do it: its blocks are held while they are
+// read, then those it goes to while they are written. So nobody waits for a copy longer than for a
+// piece, and a copy that waits for blocks of one unit holds none of the other.
+
+void copy_next(LogicalUnit& unit, Task& task);
+
+Buffer piece_memory(Task& task) {
+    const auto bytes = std::min<std::uint64_t>(task.work.remaining, piece_bytes);
+    return task.work.memory.subspan(list_room, static_cast<std::size_t>(bytes));
+}
+
+/// Where the present segment comes from, or goes to.
+struct Place {
+    LogicalUnit* unit = nullptr;
+    std::uint64_t first_block = 0;
+};
+
+Place source_of(LogicalUnit& unit, const Task& task) {
+    const auto segment = segment_of(task, task.work.index);
+    return {unit_of(unit, task, segment.source_target), segment.source_block};
+}
+
+Place destination_of(LogicalUnit& unit, const Task& task) {
+    const auto segment = segment_of(task, task.work.index);
+    return {unit_of(unit, task, segment.destination_target), segment.destination_block};
+}
+
+void visit_piece(LogicalUnit& unit, Task& task, Place place, Step then) {
+    if (auto sense = segment_refusal(unit, task, task.work.index)) return finish(unit, task, sense);
+    const auto block = place.unit->block_bytes();
+    unit.visit_blocks(
+        *place.unit, task,
+        {place.first_block + task.work.position / block, piece_memory(task).size() / block}, then);
+}
+
+/// It may have waited for its blocks, and everything be different since.
+void move_piece(LogicalUnit& unit, Task& task, Place place, BlockOperation operation, Step then) {
+    if (auto sense = segment_refusal(unit, task, task.work.index)) return finish(unit, task, sense);
+    if (place.unit != task.work.at)
+        return finish(unit, task, copy_aborted(AdditionalSense::unreachable_copy_target));
+    const auto at = place.first_block * place.unit->block_bytes() + task.work.position;
+    unit.transfer(task, operation, at, piece_memory(task), then);
+}
+
+/// Whether the device did its part.
+bool leave_piece(LogicalUnit& unit, Task& task) {
+    unit.leave_blocks(task);
+    if (task.work.outcome) return true;
+    finish(unit, task, copy_aborted(AdditionalSense::copy_target_not_reachable));
+    return false;
+}
+
+void piece_written(LogicalUnit& unit, Task& task) {
+    if (!leave_piece(unit, task)) return;
+    const auto bytes = piece_memory(task).size();
+    task.work.position += bytes;
+    task.work.remaining -= bytes;
+    copy_next(unit, task);
+}
+
+void write_piece(LogicalUnit& unit, Task& task) {
+    move_piece(unit, task, destination_of(unit, task), BlockOperation::write, piece_written);
+}
+
+void piece_read(LogicalUnit& unit, Task& task) {
+    if (leave_piece(unit, task)) visit_piece(unit, task, destination_of(unit, task), write_piece);
+}
+
+void read_piece(LogicalUnit& unit, Task& task) {
+    move_piece(unit, task, source_of(unit, task), BlockOperation::read, piece_read);
 }
 
 void copy_next(LogicalUnit& unit, Task& task) {
@@ -135,7 +172,7 @@ void copy_next(LogicalUnit& unit, Task& task) {
     }
     while (work.remaining == 0) {
         if (work.index >= count) return finish(unit, task, std::nullopt);
-        if (auto sense = segment_refusal(unit, task, work.index)) return finish(unit, task, *sense);
+        if (auto sense = segment_refusal(unit, task, work.index)) return finish(unit, task, sense);
         const auto segment = segment_of(task, work.index);
         auto& counted = *unit_of(
             unit, task,
@@ -144,7 +181,7 @@ void copy_next(LogicalUnit& unit, Task& task) {
         work.position = 0;
         if (work.remaining == 0) ++work.index;
     }
-    copy_piece(unit, task);
+    visit_piece(unit, task, source_of(unit, task), read_piece);
 }
 
 /// Descriptors of kinds we do not know.
@@ -178,9 +215,7 @@ void copy_collected(LogicalUnit& unit, Task& task) {
     if (task.offered_out < task.answer.length_out)
         return unit.refuse(task, parameter_length_error());
     if (auto sense = list_refusal(task, task.answer.length_out)) return unit.refuse(task, *sense);
-    // Wherever on this unit it reads or writes: what wants blocks alone waits for the end.
-    task.work.range = {0, unit.block_count()};
-    unit.hold_blocks(task, Hold::shared, copy_next);
+    copy_next(unit, task);
 }
 
 void collect_list(LogicalUnit& unit, Task& task) {

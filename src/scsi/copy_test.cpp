@@ -7,6 +7,7 @@ namespace {
 
 using namespace wire;
 using test::bench_blocks;
+using test::BenchTask;
 using test::filled;
 using test::OctetVector;
 
@@ -42,6 +43,12 @@ struct Copying : test::ScsiBench {
     }
     std::unique_ptr<test::BenchTask> copy(const OctetVector& list) {
         return run(ExtendedCopy{.parameter_length = static_cast<std::uint32_t>(list.size())}, list);
+    }
+    /// The same, on unit 0 and perhaps not done yet.
+    void begin(BenchTask& task, Nexus& nexus, const OctetVector& list) {
+        task.to_send = list;
+        execute(task, nexus,
+                ExtendedCopy{.parameter_length = static_cast<std::uint32_t>(list.size())});
     }
     std::unique_ptr<test::BenchTask> results(ReceiveCopyAction action) {
         return run(
@@ -148,6 +155,165 @@ TEST_F(Copying, ForgetsResultsNobodyAskedFor) {
     EXPECT_EQ(results(ReceiveCopyAction::copy_status)->code(), 0x52400u);
     EXPECT_TRUE(copy(list_of({named(unit)}, {}, 2))->good());
     EXPECT_EQ(results(ReceiveCopyAction::copy_status)->code(), 0x52400u) << "discarded on wish";
+}
+
+/// Unit 0 is a disk that answers at once, unit 1 one that does so when it is told to.
+struct CopyingToAnother : Copying {
+    CopyingToAnother()
+        : there(std::make_unique<block::HeapMemory>(bench_blocks * 512), bench_blocks * 512),
+          other(there) {}
+    ~CopyingToAnother() override {
+        other.let_all_go();
+        tear_down();
+    }
+    /// A list of one segment from unit 0 to the same blocks of unit 1.
+    OctetVector set_up_two(std::uint16_t blocks) {
+        here = &set_up();
+        auto added = target->add_unit(1, other, {});
+        EXPECT_TRUE(added);
+        beyond = *added;
+        for (auto* nexus : {first, second}) {
+            clear_attentions(*nexus);
+            for (int i = 0; i < 4; ++i) {
+                BenchTask ready;
+                execute(ready, *nexus, TestUnitReady{}, 1);
+            }
+        }
+        put_on_disk(0, filled(blocks * std::size_t{512}, 'n'));
+        return list_of({named(*here), named(*beyond)},
+                       {{.source_target = 0, .destination_target = 1, .block_count = blocks}});
+    }
+    OctetVector on_other(std::uint64_t block, std::size_t blocks) {
+        auto lent = there.lend(BlockOperation::read, block * 512, blocks * 512);
+        return {lent.begin(), lent.end()};
+    }
+
+    block::MemoryDisk there;
+    test::HeldDisk other;
+    LogicalUnit* here = nullptr;
+    LogicalUnit* beyond = nullptr;
+};
+
+TEST_F(CopyingToAnother, LetsAUnitGoOnlyWhenItNeedsItNoMore) {
+    other.shown.maximum_transfer = 1024;
+    const auto list = set_up_two(6);
+    BenchTask task;
+    begin(task, *first, list);
+    ASSERT_EQ(other.held.size(), 1u) << "the first of three parts";
+    bool gone = false;
+    ASSERT_TRUE(target->remove_unit(1, [&] { gone = true; }));
+    EXPECT_FALSE(gone);
+    while (!other.held.empty()) {
+        EXPECT_FALSE(gone) << "its device is still in use";
+        other.let_go(0);
+    }
+    EXPECT_TRUE(gone);
+    EXPECT_TRUE(task.done());
+}
+
+TEST_F(CopyingToAnother, EndsWhenTheUnitItWaitsForIsRemoved) {
+    const auto list = set_up_two(4);
+    BenchTask swap, task;
+    swap.to_send = filled(1024, 0);
+    execute(swap, *second, CompareAndWrite{.block_address = 2, .block_count = 1}, 1);
+    begin(task, *first, list);
+    bool gone = false;
+    ASSERT_TRUE(target->remove_unit(1, [&] { gone = true; }));
+    EXPECT_FALSE(gone);
+    other.let_all_go();
+    EXPECT_EQ(task.code(), 0xa0804u);
+    EXPECT_TRUE(gone);
+}
+
+TEST_F(CopyingToAnother, AbortedWhileItWaitsForTheOtherLeavesNothingBehind) {
+    const auto list = set_up_two(4);
+    BenchTask swap, task;
+    swap.to_send = filled(1024, 0);
+    execute(swap, *second, CompareAndWrite{.block_address = 2, .block_count = 1}, 1);
+    begin(task, *first, list);
+    target->abort(task);
+    EXPECT_EQ(task.heard.end, TaskEnd::aborted);
+    other.holding = false;
+    other.let_all_go();
+    EXPECT_TRUE(swap.good());
+    BenchTask alone;
+    alone.to_send = filled(1024, 0);
+    execute(alone, *second, CompareAndWrite{.block_address = 2, .block_count = 1}, 1);
+    EXPECT_TRUE(alone.good());
+    EXPECT_EQ(on_other(0, 4), filled(2048, 0));
+}
+
+TEST_F(CopyingToAnother, DoesNotWriteWhatSomebodyElseReserved) {
+    const auto list = set_up_two(4);
+    other.holding = false;
+    BenchTask reserve;
+    execute(reserve, *second, Reserve6{}, 1);
+    ASSERT_TRUE(reserve.good());
+    EXPECT_EQ(copy(list)->code(), 0xa0d02u);
+    EXPECT_EQ(on_other(0, 4), filled(2048, 0));
+    BenchTask release;
+    execute(release, *second, Release6{}, 1);
+    EXPECT_TRUE(copy(list)->good());
+    EXPECT_EQ(on_other(0, 4), filled(2048, 'n'));
+}
+
+TEST_F(CopyingToAnother, DoesNotGoThroughAPortThatIsInStandby) {
+    const auto list = set_up_two(4);
+    other.holding = false;
+    beyond->state().groups.push_back({.group = 1, .state = AccessState::standby, .set = true});
+    EXPECT_EQ(copy(list)->code(), 0xa0d02u);
+    EXPECT_EQ(on_other(0, 4), filled(2048, 0));
+}
+
+TEST_F(CopyingToAnother, ComesBetweenNobodysReadAndWrite) {
+    const auto list = set_up_two(4);
+    BenchTask swap, task;
+    swap.to_send = filled(512, 0);
+    swap.to_send.resize(1024, std::byte{'s'});
+    execute(swap, *second, CompareAndWrite{.block_address = 2, .block_count = 1}, 1);
+    begin(task, *first, list);
+    ASSERT_EQ(other.held.size(), 1u) << "the comparison's read, and no write of the copy";
+    other.let_go(0);
+    other.let_go(0);
+    EXPECT_TRUE(swap.good());
+    EXPECT_EQ(on_other(2, 1), filled(512, 's'));
+    other.let_all_go();
+    EXPECT_TRUE(task.good());
+    EXPECT_EQ(on_other(0, 4), filled(2048, 'n'));
+}
+
+TEST_F(CopyingToAnother, DoesNotUndoAnErasureThatBeganMeanwhile) {
+    const auto list = set_up_two(4);
+    BenchTask write, erase, task;
+    write.to_send = filled(512, 'w');
+    execute(write, *second, Write10{.block_address = 9, .block_count = 1}, 1);
+    execute(erase, *second, Sanitize{.immediate = true, .action = SanitizeAction::block_erase}, 1);
+    EXPECT_FALSE(erase.done()) << "it waits for the write";
+    begin(task, *first, list);
+    EXPECT_FALSE(task.done()) << "and the copy for it";
+    other.let_go(0);
+    EXPECT_TRUE(erase.good());
+    EXPECT_EQ(task.code(), 0xa0d02u);
+    other.holding = false;
+    pass_time(std::chrono::seconds(1));
+    EXPECT_EQ(on_other(0, 16), filled(16 * 512, 0));
+}
+
+TEST_F(CopyingToAnother, KeepsNobodyFromBlocksItDoesNotCopy) {
+    const auto list = set_up_two(4);
+    BenchTask task;
+    begin(task, *first, list);
+    ASSERT_EQ(other.held.size(), 1u) << "its write there";
+    auto elsewhere =
+        run(*second, CompareAndWrite{.block_address = 100, .block_count = 1}, filled(1024, 0));
+    EXPECT_TRUE(elsewhere->good());
+    OctetVector swap = filled(512, 'n');
+    swap.resize(1024, std::byte{'m'});
+    EXPECT_TRUE(run(*second, CompareAndWrite{.block_address = 2, .block_count = 1}, swap)->good())
+        << "it has been read";
+    other.let_all_go();
+    EXPECT_TRUE(task.good());
+    EXPECT_EQ(on_other(0, 4), filled(2048, 'n'));
 }
 
 }  // namespace

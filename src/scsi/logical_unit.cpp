@@ -78,7 +78,7 @@ void LogicalUnit::tell_others(const Nexus* except, AdditionalSense what) {
 void LogicalUnit::execute(Task& task) {
     auto& work = task.work;
     WEFT_CHECK(work.unit == nullptr);
-    work.unit = this;
+    work.unit = work.at = this;
     work.command = nullptr;
     work.waiting = Waiting::nothing;
     work.running = work.ready = work.ending = work.finished = false;
@@ -249,8 +249,6 @@ void LogicalUnit::device_completed(Task& task, Result<void> outcome) {
     WEFT_CHECK(work.waiting == Waiting::device);
     work.waiting = Waiting::nothing;
     work.outcome = outcome;
-    --work.at->requests_;
-    if (work.at != this) target_.progressed();
     resume(task);
 }
 
@@ -290,8 +288,9 @@ void LogicalUnit::stop_waiting_for_blocks(Task& task) {
 void LogicalUnit::resume_granted() {
     while (!granted_.empty()) {
         Task& task = granted_.pop_front();
-        refuse_if_erasing(task);
-        resume(task);
+        auto& unit = *task.work.unit;
+        if (!task.work.visits) unit.refuse_if_erasing(task);
+        unit.resume(task);
     }
 }
 
@@ -304,6 +303,7 @@ void LogicalUnit::refuse_if_erasing(Task& task) {
 void LogicalUnit::finish(Task& task) {
     auto& work = task.work;
     WEFT_CHECK(!work.finished && work.waiting != Waiting::device);
+    if (work.visits) leave_blocks(task);
     work.finished = true;
     if (work.aborted) {
         task.answer.end = TaskEnd::aborted;
@@ -340,7 +340,7 @@ void LogicalUnit::abort(Task& task) {
             task.nexus->stop_waiting(task);
             break;
         case Waiting::blocks:
-            stop_waiting_for_blocks(task);
+            work.at->stop_waiting_for_blocks(task);
             break;
         case Waiting::erasure:
             state_.erasing_task = nullptr;
@@ -419,7 +419,7 @@ void LogicalUnit::nexus_lost(Nexus& nexus) {
 }
 
 bool LogicalUnit::quiet() const {
-    return task_count_ == 0 && requests_ == 0 && entered_ == 0 && state_.erasure == nullptr;
+    return task_count_ == 0 && visits_ == 0 && entered_ == 0 && state_.erasure == nullptr;
 }
 
 void LogicalUnit::stop() {

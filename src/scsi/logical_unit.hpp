@@ -79,11 +79,12 @@ public:
     /// What the carrier brings of answer.length_out goes to the front of the task's memory.
     void want_data(Task& task, Step then);
     void hold_blocks(Task& task, Hold hold, Step then);
+    /// Holds blocks of any unit of the target, with others, and works on that unit until
+    /// leave_blocks(). The step must look whether it still may: the unit may have been removed.
+    void visit_blocks(LogicalUnit& other, Task& task, BlockRange range, Step then);
+    void leave_blocks(Task& task);
     void transfer(Task& task, BlockOperation operation, std::uint64_t offset, Buffer memory,
                   Step then);
-    /// The same on another unit of the target.
-    void transfer_at(LogicalUnit& other, Task& task, BlockOperation operation, std::uint64_t offset,
-                     Buffer memory, Step then);
     void ask_device(Task& task, BlockOperation operation, std::uint64_t offset,
                     std::uint64_t length, Step then);
     /// The task's step runs when somebody calls resume().
@@ -139,7 +140,7 @@ private:
     std::size_t running_ = 0;     ///< that have had their turn and have not finished
     bool ordered_runs_ = false;
     IntrusiveQueue<Task> line_;    ///< for their turn
-    std::size_t requests_ = 0;     ///< with the device, of whatever unit's tasks
+    std::size_t visits_ = 0;       ///< of other units' tasks
     std::size_t entered_ = 0;      ///< how many calls of finish() are under way
     bool exclusive_seen_ = false;  ///< some command had blocks alone: nothing is lent any more
     std::uint64_t commands_seen_ = 0;

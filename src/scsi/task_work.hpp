@@ -48,7 +48,7 @@ struct TaskWork {
     DeviceRequest device;
 
     LogicalUnit* unit = nullptr;  ///< null: not executed, or released
-    LogicalUnit* at = nullptr;    ///< whose device has the request: a copy works on two units
+    LogicalUnit* at = nullptr;    ///< whose blocks and device it uses: a copy works on two units
     const Command* command = nullptr;
     Step step = nullptr;  ///< what comes when the present wait is over
     Step then = nullptr;  ///< what comes when a transfer is complete
@@ -82,7 +82,8 @@ struct TaskWork {
     std::array<Buffer, 1> out{};  ///< what data_wanted() was told
 
     Hold hold = Hold::none;
-    std::size_t hold_place = 0;  ///< in the unit's list of holds
+    std::size_t hold_place = 0;  ///< in the list of holds of the unit it is at
+    bool visits = false;         ///< its command looks itself whether it may use those blocks
     Task* before = nullptr;      ///< in the unit's list of tasks
     Task* after = nullptr;
 };

@@ -57,15 +57,28 @@ void LogicalUnit::hold_blocks(Task& task, Hold hold, Step then) {
     if (holds_.acquire(task, task.work.range, hold)) resume(task);
 }
 
-void LogicalUnit::transfer(Task& task, BlockOperation operation, std::uint64_t offset,
-                           Buffer memory, Step then) {
-    transfer_at(*this, task, operation, offset, memory, then);
+void LogicalUnit::visit_blocks(LogicalUnit& other, Task& task, BlockRange range, Step then) {
+    WEFT_CHECK(!task.work.visits);
+    task.work.visits = true;
+    task.work.at = &other;
+    ++other.visits_;
+    wait(task, Waiting::blocks, then);
+    if (other.holds_.acquire(task, range, Hold::shared)) resume(task);
 }
 
-void LogicalUnit::transfer_at(LogicalUnit& other, Task& task, BlockOperation operation,
-                              std::uint64_t offset, Buffer memory, Step then) {
+void LogicalUnit::leave_blocks(Task& task) {
+    WEFT_CHECK(task.work.visits);
+    task.work.visits = false;
+    auto& left = *std::exchange(task.work.at, this);
+    left.give_up_blocks(task);
+    left.resume_granted();
+    --left.visits_;
+    target_.progressed();
+}
+
+void LogicalUnit::transfer(Task& task, BlockOperation operation, std::uint64_t offset,
+                           Buffer memory, Step then) {
     auto& work = task.work;
-    work.at = &other;
     work.device.operation = operation;
     work.device.durable = operation == BlockOperation::write && work.durable;
     work.device.offset = offset;
@@ -89,7 +102,6 @@ void LogicalUnit::transfer_more(LogicalUnit& unit, Task& task) {
     request.memory = {&work.piece, 1};
     request.extents = {};
     unit.wait(task, Waiting::device, transfer_more);
-    ++work.at->requests_;
     work.at->device_->submit(request);
 }
 
@@ -104,8 +116,6 @@ void LogicalUnit::ask_device(Task& task, BlockOperation operation, std::uint64_t
     request.memory = {};
     task.work.rest = {};
     task.work.outcome = {};
-    task.work.at = this;
-    ++requests_;
     wait(task, Waiting::device, then);
     device_->submit(request);
 }
