@@ -18,6 +18,7 @@ namespace {
 constexpr std::size_t target_bytes = wire_size<CopyTargetByIdentification>();
 constexpr std::size_t segment_bytes = wire_size<CopyBlocksToBlocks>();
 constexpr std::size_t list_room = parameter_bytes;
+constexpr std::size_t block_count_at = 10;  ///< in a segment
 
 Sense copy_aborted(AdditionalSense additional) {
     return {.key = SenseKey::copy_aborted, .additional = additional};
@@ -61,6 +62,13 @@ void finish(LogicalUnit& unit, Task& task, const std::optional<Sense>& sense) {
     unit.good(task);
 }
 
+/// What a segment moves; nothing if there is no such unit.
+std::uint64_t length_of(LogicalUnit& unit, const Task& task, const CopyBlocksToBlocks& segment) {
+    const auto* counted = unit_of(
+        unit, task, segment.destination_count ? segment.destination_target : segment.source_target);
+    return counted == nullptr ? 0 : std::uint64_t{segment.block_count} * counted->block_bytes();
+}
+
 /// Whether this initiator could read or write the unit itself.
 bool usable(LogicalUnit& unit, Task& task, Reach reach) {
     const auto& state = unit.state();
@@ -78,8 +86,7 @@ std::optional<Sense> segment_refusal(LogicalUnit& unit, Task& task, std::uint32_
     auto* destination = unit_of(unit, task, segment.destination_target);
     if (source == nullptr || destination == nullptr)
         return copy_aborted(AdditionalSense::unreachable_copy_target);
-    auto& counted = segment.destination_count ? *destination : *source;
-    const auto bytes = std::uint64_t{segment.block_count} * counted.block_bytes();
+    const auto bytes = length_of(unit, task, segment);
     const bool fits =
         within(segment.source_block, bytes / source->block_bytes(), source->block_count()) &&
         within(segment.destination_block, bytes / destination->block_bytes(),
@@ -173,19 +180,15 @@ void copy_next(LogicalUnit& unit, Task& task) {
     while (work.remaining == 0) {
         if (work.index >= count) return finish(unit, task, std::nullopt);
         if (auto sense = segment_refusal(unit, task, work.index)) return finish(unit, task, sense);
-        const auto segment = segment_of(task, work.index);
-        auto& counted = *unit_of(
-            unit, task,
-            segment.destination_count ? segment.destination_target : segment.source_target);
-        work.remaining = std::uint64_t{segment.block_count} * counted.block_bytes();
+        work.remaining = length_of(unit, task, segment_of(task, work.index));
         work.position = 0;
         if (work.remaining == 0) ++work.index;
     }
     visit_piece(unit, task, source_of(unit, task), read_piece);
 }
 
-/// Descriptors of kinds we do not know.
-std::optional<Sense> list_refusal(const Task& task, std::uint64_t length) {
+/// Descriptors of kinds we do not know, and more of them or longer ones than we said.
+std::optional<Sense> list_refusal(LogicalUnit& unit, const Task& task, std::uint64_t length) {
     const auto header = header_of(task);
     const std::uint64_t targets = header.target_descriptors_length;
     const std::uint64_t segments = header.segment_descriptors_length;
@@ -204,7 +207,11 @@ std::optional<Sense> list_refusal(const Task& task, std::uint64_t length) {
         const auto one = list.subspan(static_cast<std::size_t>(targets) + at);
         if (static_cast<CopySegmentType>(one[0]) != CopySegmentType::block_to_block)
             return illegal(AdditionalSense::unsupported_segment_descriptor);
-        if (!decode<CopyBlocksToBlocks>(one)) return bad_parameter(8);
+        const auto segment = decode<CopyBlocksToBlocks>(one);
+        if (!segment) return bad_parameter(8);
+        if (length_of(unit, task, *segment) > copy_segment_bytes_max)
+            return bad_parameter(static_cast<std::uint16_t>(wire_size<CopyListHeader>() + targets +
+                                                            at + block_count_at));
     }
     if (segments / segment_bytes > copy_segments_max)
         return illegal(AdditionalSense::too_many_segment_descriptors);
@@ -214,7 +221,8 @@ std::optional<Sense> list_refusal(const Task& task, std::uint64_t length) {
 void copy_collected(LogicalUnit& unit, Task& task) {
     if (task.offered_out < task.answer.length_out)
         return unit.refuse(task, parameter_length_error());
-    if (auto sense = list_refusal(task, task.answer.length_out)) return unit.refuse(task, *sense);
+    if (auto sense = list_refusal(unit, task, task.answer.length_out))
+        return unit.refuse(task, *sense);
     copy_next(unit, task);
 }
 

@@ -316,5 +316,19 @@ TEST_F(CopyingToAnother, KeepsNobodyFromBlocksItDoesNotCopy) {
     EXPECT_EQ(on_other(0, 4), filled(2048, 'n'));
 }
 
+TEST_F(Copying, RefusesSegmentsLongerThanItSaysItTakes) {
+    constexpr std::uint64_t bytes = 256u << 20;
+    block::MemoryDisk large(std::make_unique<block::HeapMemory>(bytes), bytes);
+    auto& unit = set_up(large, {.block_bytes = 65536});
+    constexpr auto most = static_cast<std::uint16_t>(copy_segment_bytes_max / 65536);
+    EXPECT_TRUE(
+        copy(list_of({named(unit)}, {{.block_count = most, .destination_block = most}}))->good());
+    auto refused =
+        copy(list_of({named(unit)}, {{.block_count = 1, .destination_block = 1},
+                                     {.block_count = most + 1, .destination_block = 2 * most}}));
+    EXPECT_EQ(refused->code(), 0x52600u);
+    tear_down();
+}
+
 }  // namespace
 }  // namespace weft::scsi
