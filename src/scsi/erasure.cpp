@@ -10,6 +10,8 @@ namespace weft::scsi {
 
 namespace {
 
+constexpr Error stopped{.code = Code::disconnected};
+
 /// What a device zeroes by itself goes in longer pieces.
 constexpr std::uint64_t zeroes_bytes = 256u << 20;
 
@@ -35,6 +37,11 @@ void Erasure::start() {
         fill_memory();
     }
     go_on();
+}
+
+void Erasure::stop() {
+    stopped_ = true;
+    if (!with_device_) end(stopped);
 }
 
 void Erasure::fill_memory() {
@@ -69,7 +76,6 @@ void Erasure::go_on() {
 }
 
 void Erasure::submit_next() {
-    if (stopped_) return end(Error{.code = Code::disconnected});
     const auto size = device_.traits().size - device_.traits().size % plan_.block_bytes;
     if (at_ == size && ++pass_ < plan_.passes) {
         at_ = 0;
@@ -103,6 +109,7 @@ void Erasure::submit_next() {
 void Erasure::completed(Result<void> outcome) {
     with_device_ = false;
     if (!outcome || flushing_) return end(outcome);
+    if (stopped_) return end(stopped);
     at_ += length;
     go_on();
 }

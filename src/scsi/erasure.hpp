@@ -31,9 +31,9 @@ public:
     ~Erasure();
 
     void start();
-    /// Ends soon, done or not: busy() says when.
-    void stop() { stopped_ = true; }
-    bool busy() const { return with_device_; }
+    /// Ends, done or not: at once, or when the device has answered. `done` is called, perhaps from
+    /// inside, and may end this object.
+    void stop();
     wire::AdditionalSense in_progress() const { return plan_.in_progress; }
     /// In 65536ths.
     std::uint16_t progress() const;

@@ -423,8 +423,7 @@ bool LogicalUnit::quiet() const {
 }
 
 void LogicalUnit::stop() {
-    if (state_.erasure == nullptr) return;
-    state_.erasure->stop();
+    if (state_.erasure != nullptr) state_.erasure->stop();
 }
 
 void LogicalUnit::link(Task& task) {

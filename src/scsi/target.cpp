@@ -228,8 +228,11 @@ bool Target::settled(const Management& management) const {
 // --- what waits for the end of something
 
 void Target::drain(std::function<void()> quiet) {
-    for (auto& [number, unit] : units_) unit->stop();
-    drained_ = std::move(quiet);
+    {
+        Pause pause(*this);
+        for (auto& [number, unit] : units_) unit->stop();
+        drained_ = std::move(quiet);
+    }
     progressed();
 }
 
