@@ -13,9 +13,6 @@ namespace weft::scsi {
 
 class Nexus;
 
-inline constexpr std::size_t copy_results_max = 8;
-inline constexpr std::uint64_t copy_results_commands = 64;
-
 class CopyResults {
 public:
     void keep(const Nexus& nexus, std::uint8_t list, const wire::CopyStatus& status,

@@ -12,9 +12,6 @@ namespace {
 
 constexpr Error stopped{.code = Code::disconnected};
 
-/// What a device zeroes by itself goes in longer pieces.
-constexpr std::uint64_t zeroes_bytes = 256u << 20;
-
 }  // namespace
 
 Erasure::Erasure(BlockDevice& device, const Surroundings& surroundings, Plan plan, Done done)
@@ -93,7 +90,7 @@ void Erasure::submit_next() {
         operation = BlockOperation::write_zeroes;
         // Slower than it could be, if it is to take its time.
         auto steps = plan_.least_time > Duration{} ? std::max<std::uint64_t>(1, size / 64) : size;
-        length = std::min({zeroes_bytes, size - at_, steps - steps % plan_.block_bytes});
+        length = std::min({zeroes_bytes_max, size - at_, steps - steps % plan_.block_bytes});
         if (length == 0) length = std::min<std::uint64_t>(plan_.block_bytes, size - at_);
         memory = {};
     } else {

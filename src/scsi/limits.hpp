@@ -47,6 +47,9 @@ inline constexpr std::size_t long_report_bytes = 64u << 10;
 /// Pieces in which a unit works through its medium: copies, patterns, erasure.
 inline constexpr std::size_t piece_bytes = 1u << 20;
 
+/// The same where the device zeroes by itself.
+inline constexpr std::uint64_t zeroes_bytes_max = 256u << 20;
+
 /// Differences of XDWRITE a unit keeps for XDREAD, each of piece_bytes at the most.
 inline constexpr std::size_t differences_max = 4;
 
@@ -56,5 +59,8 @@ inline constexpr std::uint32_t copy_targets_max = 2;
 inline constexpr std::uint32_t copy_segments_max = 16;
 inline constexpr std::uint32_t copy_list_bytes_max = 2048;
 inline constexpr std::uint64_t copy_segment_bytes_max = 64u << 20;
+/// Results of copies a unit keeps, and for how many commands.
+inline constexpr std::size_t copy_results_max = 8;
+inline constexpr std::uint64_t copy_results_commands = 64;
 
 }  // namespace weft::scsi
