@@ -73,7 +73,7 @@ std::uint64_t length_of(LogicalUnit& unit, const Task& task, const CopyBlocksToB
 bool usable(LogicalUnit& unit, Task& task, Reach reach) {
     const auto& state = unit.state();
     const bool reserved = state.reserved_by != nullptr && state.reserved_by != task.nexus;
-    return state.medium_present && state.erasure == nullptr && !reserved &&
+    return state.medium_present && !unit.erasure_refusal(nullptr) && !reserved &&
            state.reservations.allows(task.nexus->name(), reach) &&
            !access_refusal(unit, *task.nexus) &&
            !(reach == Reach::writes && unit.write_protected());

@@ -18,7 +18,8 @@ void erased(LogicalUnit& unit, Task& task) {
 
 /// The task holds all blocks: whoever was writing has finished, and whoever waits for blocks will
 /// be refused when this one lets go of them.
-void start_erasure(LogicalUnit& unit, Task& task, Erasure::Plan plan, bool immediate) {
+void start_erasure(LogicalUnit& unit, Task& task, Erasure::Plan plan, bool immediate,
+                   ErasureFailure if_it_fails) {
     auto& state = unit.state();
     plan.block_bytes = unit.block_bytes();
     plan.least_time = unit.options().erasure_time;
@@ -26,7 +27,9 @@ void start_erasure(LogicalUnit& unit, Task& task, Erasure::Plan plan, bool immed
     if (!immediate) unit.wait(task, Waiting::erasure, erased);
     state.erasure = std::make_unique<Erasure>(
         unit.device(), unit.target().surroundings(), std::move(plan),
-        [&unit](Result<void> outcome) {
+        [&unit, if_it_fails](Result<void> outcome) {
+            unit.state().erasure_failure.reset();
+            if (!outcome) unit.state().erasure_failure = if_it_fails;
             // The Erasure that calls is gone after this.
             auto finished = std::exchange(unit.state().erasure, nullptr);
             auto* waiting = std::exchange(unit.state().erasing_task, nullptr);
@@ -46,16 +49,22 @@ void hold_all(LogicalUnit& unit, Task& task, Step then) {
     unit.hold_blocks(task, Hold::exclusive, then);
 }
 
+void start_sanitizing(LogicalUnit& unit, Task& task, Erasure::Plan plan) {
+    const auto command = parse<Sanitize>(task);
+    plan.in_progress = AdditionalSense::sanitize_in_progress;
+    start_erasure(unit, task, std::move(plan), command.immediate,
+                  {.what = AdditionalSense::sanitize_command_failed,
+                   .may_be_left = command.allow_unrestricted_exit});
+}
+
 void overwrite(LogicalUnit& unit, Task& task) {
     const auto list = task.work.memory.first(static_cast<std::size_t>(task.answer.length_out));
     const auto header = *decode<SanitizeOverwrite>(list);
     const auto pattern = list.subspan(wire_size<SanitizeOverwrite>());
-    start_erasure(unit, task,
-                  {.in_progress = AdditionalSense::sanitize_in_progress,
-                   .pattern = {pattern.begin(), pattern.end()},
-                   .passes = header.overwrite_count,
-                   .invert = header.invert},
-                  parse<Sanitize>(task).immediate);
+    start_sanitizing(unit, task,
+                     {.pattern = {pattern.begin(), pattern.end()},
+                      .passes = header.overwrite_count,
+                      .invert = header.invert});
 }
 
 void overwrite_check(LogicalUnit& unit, Task& task) {
@@ -91,12 +100,11 @@ struct FormatHeader {
 
 void format(LogicalUnit& unit, Task& task) {
     start_erasure(unit, task, {.in_progress = AdditionalSense::format_in_progress},
-                  task.work.option != 0);
+                  task.work.option != 0, {.what = AdditionalSense::medium_format_corrupted});
 }
 
 void erase_blocks(LogicalUnit& unit, Task& task) {
-    start_erasure(unit, task, {.in_progress = AdditionalSense::sanitize_in_progress},
-                  parse<Sanitize>(task).immediate);
+    start_sanitizing(unit, task, {});
 }
 
 void format_collected(LogicalUnit& unit, Task& task) {
@@ -111,6 +119,16 @@ void format_collected(LogicalUnit& unit, Task& task) {
 
 void collect_format(LogicalUnit& unit, Task& task) {
     unit.want_data(task, format_collected);
+}
+
+/// Who erased must have allowed it; where nothing of this kind failed there is nothing to do.
+void exit_failure_mode(LogicalUnit& unit, Task& task) {
+    auto& failure = unit.state().erasure_failure;
+    if (failure && failure->what == AdditionalSense::sanitize_command_failed) {
+        if (!failure->may_be_left) return unit.refuse(task, bad_field(1));
+        failure.reset();
+    }
+    unit.good(task);
 }
 
 }  // namespace
@@ -130,8 +148,7 @@ void sanitize(LogicalUnit& unit, Task& task) {
             return hold_all(unit, task, erase_blocks);
         case SanitizeAction::exit_failure_mode:
             if (command.parameter_length != 0) return unit.refuse(task, bad_field(7));
-            // There is no failure to get out of.
-            return unit.good(task);
+            return exit_failure_mode(unit, task);
     }
     unit.refuse(task, bad_field(1));
 }

@@ -173,7 +173,64 @@ TEST_F(Erasing, ThatFailsSaysSo) {
     begin(task, Sanitize{.action = SanitizeAction::block_erase});
     pass_time(seconds(1));
     EXPECT_EQ(task.code(), 0x30c00u);
+    EXPECT_EQ(run(TestUnitReady{})->code(), 0x33103u);
+}
+
+TEST_F(Erasing, ThatFailedInSilenceIsNotForgotten) {
+    set_up(filter, {});
+    ASSERT_TRUE(filter.add({.operation = BlockOperation::write_zeroes}));
+    const Sanitize erase{.immediate = true, .action = SanitizeAction::block_erase};
+    EXPECT_TRUE(run(erase)->good());
+    pass_time(seconds(1));
+    EXPECT_EQ(run(TestUnitReady{})->code(), 0x33103u);
+    EXPECT_EQ(run(*second, Read10{.block_count = 1})->code(), 0x33103u);
+    EXPECT_EQ(run(FormatUnit{})->code(), 0x33103u);
+    EXPECT_TRUE(run(Inquiry{.allocation_length = 96})->good());
+    auto sense = *decode<FixedSense>(run(RequestSense{.allocation_length = 18})->data);
+    EXPECT_EQ(sense.key, SenseKey::medium_error);
+    EXPECT_EQ(sense.additional, AdditionalSense::sanitize_command_failed);
+    target->find(0)->reset(AdditionalSense::bus_device_reset_occurred);
+    clear_attentions(*first);
+    EXPECT_EQ(run(TestUnitReady{})->code(), 0x33103u);
+    EXPECT_EQ(run(Sanitize{.action = SanitizeAction::exit_failure_mode})->code(), 0x52400u)
+        << "the one who erased did not allow it";
+    filter.clear();
+    EXPECT_TRUE(run(erase)->good());
+    EXPECT_EQ(run(TestUnitReady{})->code(), 0x2041bu);
+    pass_time(seconds(1));
     EXPECT_TRUE(run(TestUnitReady{})->good());
+    EXPECT_TRUE(run(Read10{.block_count = 1})->good());
+}
+
+TEST_F(Erasing, ThatFailedIsLeftBehindIfThatWasAllowed) {
+    set_up(filter, {});
+    ASSERT_TRUE(filter.add({.operation = BlockOperation::write_zeroes}));
+    EXPECT_TRUE(run(Sanitize{.immediate = true,
+                             .allow_unrestricted_exit = true,
+                             .action = SanitizeAction::block_erase})
+                    ->good());
+    pass_time(seconds(1));
+    EXPECT_EQ(run(TestUnitReady{})->code(), 0x33103u);
+    EXPECT_TRUE(run(Sanitize{.action = SanitizeAction::exit_failure_mode})->good());
+    EXPECT_TRUE(run(TestUnitReady{})->good());
+}
+
+TEST_F(Erasing, ThatFailedToFormatLeavesAnUnformattedUnit) {
+    set_up(filter, {});
+    ASSERT_TRUE(filter.add({.operation = BlockOperation::write_zeroes}));
+    BenchTask task;
+    execute(task, *first, FormatUnit{});
+    pass_time(seconds(1));
+    EXPECT_EQ(task.code(), 0x30c00u);
+    EXPECT_EQ(run(Read10{.block_count = 1})->code(), 0x33100u);
+    EXPECT_TRUE(run(Sanitize{.action = SanitizeAction::exit_failure_mode})->good());
+    EXPECT_EQ(run(Read10{.block_count = 1})->code(), 0x33100u) << "that was another failure";
+    filter.clear();
+    BenchTask again;
+    execute(again, *first, FormatUnit{});
+    pass_time(seconds(1));
+    EXPECT_TRUE(again.good());
+    EXPECT_TRUE(run(Read10{.block_count = 1})->good());
 }
 
 TEST_F(Erasing, HasNoBlocksToEraseOnAUnitThatIsNotThin) {

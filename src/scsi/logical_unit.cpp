@@ -177,13 +177,25 @@ std::optional<Sense> LogicalUnit::refusal(Task& task, const Command& command) {
     if (auto sense = strict_refusal(task, command)) return sense;
     if (!command.is(Trait::any_access))
         if (auto sense = access_refusal(*this, *task.nexus)) return sense;
-    if (state_.erasure != nullptr && !command.is(Trait::while_erasing))
-        return in_progress(state_.erasure->in_progress(), state_.erasure->progress());
+    if (auto sense = erasure_refusal(&command)) return sense;
     if (!state_.medium_present && command.is(Trait::needs_medium))
         return not_ready(AdditionalSense::medium_not_present_tray_open);
     if (write_protected() && command.is(Trait::changes))
         return Sense{.key = SenseKey::data_protect, .additional = AdditionalSense::write_protected};
     return std::nullopt;
+}
+
+std::optional<Sense> LogicalUnit::erasure_refusal(const Command* command) const {
+    if (command != nullptr && command->is(Trait::while_erasing)) return std::nullopt;
+    if (state_.erasure != nullptr)
+        return in_progress(state_.erasure->in_progress(), state_.erasure->progress());
+    if (!state_.erasure_failure) return std::nullopt;
+    const auto what = state_.erasure_failure->what;
+    const bool mends = command != nullptr && (command->operation == ScsiOperation::sanitize ||
+                                              (command->operation == ScsiOperation::format_unit &&
+                                               what == AdditionalSense::medium_format_corrupted));
+    if (mends) return std::nullopt;
+    return Sense{.key = SenseKey::medium_error, .additional = what};
 }
 
 /// NACA is for nobody; reserved bits only matter where a mistake destroys data.
@@ -296,8 +308,7 @@ void LogicalUnit::resume_granted() {
 
 /// What was accepted before an erasure began, and comes to its blocks after that, would undo it.
 void LogicalUnit::refuse_if_erasing(Task& task) {
-    if (state_.erasure != nullptr)
-        refuse(task, in_progress(state_.erasure->in_progress(), state_.erasure->progress()));
+    if (auto sense = erasure_refusal(task.work.command)) refuse(task, *sense);
 }
 
 void LogicalUnit::finish(Task& task) {

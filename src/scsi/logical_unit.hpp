@@ -48,6 +48,8 @@ public:
     bool write_protected() const;
     bool offers(const Command& command) const;
     UnitState& state() { return state_; }
+    /// What an erasure that goes on or has failed forbids; null: any command but the exceptions.
+    std::optional<Sense> erasure_refusal(const Command* command) const;
     Nexus::AtUnit& at(Nexus& nexus) { return nexus.at(place_); }
 
     // For the target.

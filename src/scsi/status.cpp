@@ -23,10 +23,9 @@ Sense present_sense(LogicalUnit& unit, Task& task) {
         attentions.forget(*first);
         return {.key = SenseKey::unit_attention, .additional = *first};
     }
-    auto& state = unit.state();
-    if (state.erasure != nullptr)
-        return in_progress(state.erasure->in_progress(), state.erasure->progress());
-    if (!state.medium_present) return not_ready(AdditionalSense::medium_not_present_tray_open);
+    if (auto sense = unit.erasure_refusal(nullptr)) return *sense;
+    if (!unit.state().medium_present)
+        return not_ready(AdditionalSense::medium_not_present_tray_open);
     return {};
 }
 

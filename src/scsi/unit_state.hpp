@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,12 @@ struct GroupState {
     bool set = false;
 };
 
+/// An erasure left the medium half erased: only another one, or one who may, ends that.
+struct ErasureFailure {
+    wire::AdditionalSense what{};  ///< sanitize_command_failed or medium_format_corrupted
+    bool may_be_left = false;      ///< by EXIT FAILURE MODE
+};
+
 struct UnitState {
     ModeSettings mode{};
     bool medium_present = true;
@@ -52,6 +59,7 @@ struct UnitState {
     Reservations reservations{};
     std::unique_ptr<Erasure> erasure{};
     Task* erasing_task = nullptr;  ///< it waits for the erasure's end
+    std::optional<ErasureFailure> erasure_failure{};
     CopyResults copies{};
     RetainedDifferences differences{};
     Timestamp timestamp{};

@@ -87,6 +87,8 @@ enum class AdditionalSense : std::uint16_t {
     capacity_data_has_changed = 0x2a09,
     command_sequence_error = 0x2c00,
     commands_cleared_by_another_initiator = 0x2f00,
+    medium_format_corrupted = 0x3100,
+    sanitize_command_failed = 0x3103,
     saving_parameters_not_supported = 0x3900,
     medium_not_present = 0x3a00,
     medium_not_present_tray_closed = 0x3a01,
