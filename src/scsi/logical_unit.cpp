@@ -353,6 +353,9 @@ void LogicalUnit::abort(Task& task) {
         case Waiting::blocks:
             work.at->stop_waiting_for_blocks(task);
             break;
+        case Waiting::reservers:
+            state_.waiting_reservers.remove(task);
+            break;
         case Waiting::erasure:
             state_.erasing_task = nullptr;
             break;

@@ -33,7 +33,7 @@ bool reserved_by_other(LogicalUnit& unit, const Task& task) {
 void reserve(LogicalUnit& unit, Task& task) {
     if (is_third_party(task)) return unit.refuse(task, bad_field(1, 4));
     const auto& persistent = unit.state().reservations;
-    if (!persistent.empty()) {
+    if (!persistent.empty() || unit.state().saving_reservations) {
         const auto& name = task.nexus->name();
         const bool allowed = persistent.of(name) != nullptr || persistent.holds(name);
         return unit.end(task, allowed ? ScsiStatus::good : ScsiStatus::reservation_conflict);
@@ -181,51 +181,94 @@ void carry_out(LogicalUnit& unit, const Task& task, const Reservations::Notices&
     });
 }
 
-/// What is to outlive the target is on stable storage before the initiator hears of it.
-void save_and_answer(LogicalUnit& unit, Task& task, bool was_stored) {
-    auto* store = unit.options().reservations;
-    const bool changed = was_stored || unit.state().reservations.persists();
-    if (store == nullptr || !changed) return unit.good(task);
+void apply(LogicalUnit& unit, const Task& task, Reservations&& changed,
+           const Reservations::Notices& notices) {
+    unit.state().reservations = std::move(changed);
+    carry_out(unit, task, notices);
+}
+
+/// What is to outlive the target is on stable storage before it holds, and before anybody hears of
+/// it: where it cannot be kept, nothing has happened. Once it is kept it holds, though the task may
+/// have been aborted meanwhile.
+void save_and_apply(LogicalUnit& unit, Task& task, Reservations&& changed,
+                    Reservations::Notices&& notices) {
+    auto& state = unit.state();
+    state.saving_reservations = true;
     unit.wait(task, Waiting::store, saved);
-    const auto octets = unit.state().reservations.stored();
-    store->save(unit.identity().serial, octets, [&unit, &task](Result<void> outcome) {
-        task.work.outcome = outcome;
-        unit.resume(task);
-    });
+    const auto octets = changed.stored();
+    unit.options().reservations->save(
+        unit.identity().serial, octets,
+        [&unit, &task, changed = std::move(changed),
+         notices = std::move(notices)](Result<void> outcome) mutable {
+            Target::Pause pause(unit.target());
+            auto& now = unit.state();
+            now.saving_reservations = false;
+            if (outcome) apply(unit, task, std::move(changed), notices);
+            task.work.outcome = outcome;
+            unit.resume(task);
+            while (!now.saving_reservations && !now.waiting_reservers.empty())
+                unit.resume(now.waiting_reservers.pop_front());
+        });
+}
+
+/// The change, made to a copy.
+struct Change {
+    Reservations reservations;
+    Reservations::Notices notices{};
+    ReserveOutcome outcome{};
+};
+
+/// REGISTER AND MOVE; or what is wrong with its parameters.
+std::optional<Sense> move(LogicalUnit& unit, const Task& task, Change& change) {
+    const auto& who = task.nexus->name();
+    const auto list = task.work.memory.first(static_cast<std::size_t>(task.answer.length_out));
+    auto parameters = decode<RegisterAndMoveParameters>(list);
+    if (!parameters) return parameter_length_error();
+    auto name = named_by(list.subspan(wire_size<RegisterAndMoveParameters>()));
+    if (!name) return bad_parameter(24);
+    if (parameters->persist_through_power_loss && unit.options().reservations == nullptr)
+        return bad_parameter(17);
+    name->relative_port = parameters->relative_target_port;
+    name->portal_group = who.portal_group;
+    for (const auto& port : unit.target().ports())
+        if (port.relative == parameters->relative_target_port) name->portal_group = port.group;
+    change.outcome = change.reservations.move(*parameters, who, *name);
+    return std::nullopt;
+}
+
+/// All others.
+std::optional<Sense> act(LogicalUnit& unit, const Task& task, Change& change) {
+    const auto command = parse<PersistentReserveOut>(task);
+    auto parameters = decode<ReserveOutParameters>(task.work.memory);
+    WEFT_CHECK(parameters.has_value());
+    if (parameters->persist_through_power_loss && unit.options().reservations == nullptr)
+        return bad_parameter(20);
+    change.outcome = change.reservations.perform(command.action, command.type, *parameters,
+                                                 task.nexus->name(), change.notices);
+    return std::nullopt;
 }
 
 void perform(LogicalUnit& unit, Task& task) {
-    const auto command = parse<PersistentReserveOut>(task);
     if (task.offered_out < task.answer.length_out)
         return unit.refuse(task, parameter_length_error());
-    auto& reservations = unit.state().reservations;
-    const bool was_stored = reservations.persists();
-    const auto& who = task.nexus->name();
-    Reservations::Notices notices;
-    ReserveOutcome outcome{};
-    if (command.action == ReserveOutAction::register_and_move) {
-        const auto list = task.work.memory.first(static_cast<std::size_t>(task.answer.length_out));
-        auto parameters = decode<RegisterAndMoveParameters>(list);
-        if (!parameters) return unit.refuse(task, parameter_length_error());
-        auto name = named_by(list.subspan(wire_size<RegisterAndMoveParameters>()));
-        if (!name) return unit.refuse(task, bad_parameter(24));
-        if (parameters->persist_through_power_loss && unit.options().reservations == nullptr)
-            return unit.refuse(task, bad_parameter(17));
-        name->relative_port = parameters->relative_target_port;
-        name->portal_group = who.portal_group;
-        for (const auto& port : unit.target().ports())
-            if (port.relative == parameters->relative_target_port) name->portal_group = port.group;
-        outcome = reservations.move(*parameters, who, *name);
-    } else {
-        auto parameters = decode<ReserveOutParameters>(task.work.memory);
-        WEFT_CHECK(parameters.has_value());
-        if (parameters->persist_through_power_loss && unit.options().reservations == nullptr)
-            return unit.refuse(task, bad_parameter(20));
-        outcome = reservations.perform(command.action, command.type, *parameters, who, notices);
+    auto& state = unit.state();
+    if (state.reserved_by != nullptr) return unit.end(task, ScsiStatus::reservation_conflict);
+    if (state.saving_reservations) {
+        unit.wait(task, Waiting::reservers, perform);
+        return state.waiting_reservers.push_back(task);
     }
-    if (outcome != ReserveOutcome::done) return answer_outcome(unit, task, outcome);
-    carry_out(unit, task, notices);
-    save_and_answer(unit, task, was_stored);
+    Change change{.reservations = state.reservations};
+    const bool is_move =
+        parse<PersistentReserveOut>(task).action == ReserveOutAction::register_and_move;
+    const auto wrong = is_move ? move(unit, task, change) : act(unit, task, change);
+    if (wrong) return unit.refuse(task, *wrong);
+    if (change.outcome != ReserveOutcome::done) return answer_outcome(unit, task, change.outcome);
+    const bool kept = state.reservations.persists() || change.reservations.persists();
+    if (kept && unit.options().reservations != nullptr)
+        return save_and_apply(unit, task, std::move(change.reservations),
+                              std::move(change.notices));
+    apply(unit, task, std::move(change.reservations), change.notices);
+    unit.good(task);
 }
 
 void collect_parameters(LogicalUnit& unit, Task& task) {

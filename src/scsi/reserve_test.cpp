@@ -28,11 +28,14 @@ struct HeldStore final : ReservationStore {
         kept[std::string(unit)] = {state.begin(), state.end()};
         if (holding)
             waiting = std::move(done);
+        else if (failing)
+            done(Error{.code = Code::io_failed});
         else
             done({});
     }
     std::map<std::string, std::vector<std::byte>> kept;
     std::function<void(Result<void>)> waiting;
+    bool failing = false;
     bool holding = false;
 };
 
@@ -51,6 +54,15 @@ struct Reserving : test::ScsiBench {
     }
     std::unique_ptr<BenchTask> ask(ReserveInAction action, std::uint16_t length = 16384) {
         return run(PersistentReserveIn{.action = action, .allocation_length = length});
+    }
+    /// Begins to register a key that is to persist.
+    void begin_to_enroll(BenchTask& task, Nexus& nexus, ReservationKey key) {
+        auto list = encoded(
+            ReserveOutParameters{.service_action_key = key, .persist_through_power_loss = true});
+        task.to_send.assign(list.begin(), list.end());
+        execute(task, nexus,
+                PersistentReserveOut{.action = ReserveOutAction::register_and_ignore_existing_key,
+                                     .parameter_length = 24});
     }
     bool can_read(Nexus& nexus) {
         auto task = run(nexus, Read10{.block_count = 1});
@@ -240,12 +252,7 @@ TEST_F(Reserving, IsOnStableStorageBeforeItIsAnswered) {
     EXPECT_TRUE(store.kept.empty()) << "nobody wanted it to persist";
     store.holding = true;
     BenchTask task;
-    auto list = encoded(
-        ReserveOutParameters{.service_action_key = key_1, .persist_through_power_loss = true});
-    task.to_send.assign(list.begin(), list.end());
-    execute(task, *first,
-            PersistentReserveOut{.action = ReserveOutAction::register_and_ignore_existing_key,
-                                 .parameter_length = 24});
+    begin_to_enroll(task, *first, key_1);
     EXPECT_FALSE(task.done());
     EXPECT_EQ(store.kept.size(), 1u);
     store.waiting({});
@@ -280,6 +287,57 @@ TEST_F(Reserving, RefusesMalformedRequests) {
                   OctetVector(list.begin(), list.end()))
                   ->code(),
               0x52600u);
+}
+
+TEST_F(Reserving, ChangesNothingIfItCannotBeKept) {
+    HeldStore store;
+    set_up({.reservations = &store});
+    act(*first, ReserveOutAction::register_and_ignore_existing_key, {}, key_1, {}, true);
+    act(*second, ReserveOutAction::register_and_ignore_existing_key, {}, key_2, {}, true);
+    act(*first, ReserveOutAction::reserve, key_1, {}, ReservationType::write_exclusive);
+    const auto before = ask(ReserveInAction::read_full_status)->data;
+    store.failing = true;
+    EXPECT_EQ(act(*second, ReserveOutAction::preempt_and_abort, key_2, key_1,
+                  ReservationType::exclusive_access)
+                  ->code(),
+              0x55504u);
+    EXPECT_EQ(ask(ReserveInAction::read_full_status)->data, before) << "no attention either";
+    EXPECT_TRUE(can_write(*first));
+    EXPECT_FALSE(can_write(*second));
+}
+
+TEST_F(Reserving, HappensOneAfterTheOtherThoughKeepingThemTakesTime) {
+    HeldStore store;
+    set_up({.reservations = &store});
+    store.holding = true;
+    BenchTask one, two, three;
+    begin_to_enroll(one, *first, key_1);
+    begin_to_enroll(two, *second, key_2);
+    begin_to_enroll(three, *second, ReservationKey{3});
+    EXPECT_EQ(ask(ReserveInAction::read_keys)->data.size(), 8u) << "none is kept yet";
+    target->abort(two);
+    EXPECT_EQ(two.heard.end, TaskEnd::aborted);
+    auto let_go = [&] { std::exchange(store.waiting, nullptr)({}); };
+    let_go();
+    EXPECT_TRUE(one.good());
+    EXPECT_FALSE(three.done());
+    ASSERT_TRUE(store.waiting);
+    let_go();
+    EXPECT_TRUE(three.good());
+    EXPECT_EQ(ask(ReserveInAction::read_keys)->data.size(), 24u);
+}
+
+TEST_F(Reserving, ThatIsKeptHappenedThoughItsTaskWasAborted) {
+    HeldStore store;
+    set_up({.reservations = &store});
+    store.holding = true;
+    BenchTask task;
+    begin_to_enroll(task, *first, key_1);
+    target->abort(task);
+    EXPECT_FALSE(task.done());
+    store.waiting({});
+    EXPECT_EQ(task.heard.end, TaskEnd::aborted);
+    EXPECT_EQ(ask(ReserveInAction::read_keys)->data.size(), 16u);
 }
 
 }  // namespace

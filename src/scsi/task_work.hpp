@@ -34,7 +34,17 @@ struct BlockRange {
 };
 
 /// What a task waits for. One thing at a time.
-enum class Waiting : std::uint8_t { nothing, turn, memory, data, blocks, device, store, erasure };
+enum class Waiting : std::uint8_t {
+    nothing,
+    turn,
+    memory,
+    data,
+    blocks,
+    device,
+    reservers,  ///< others who change reservations
+    store,
+    erasure
+};
 
 struct TaskWork {
     explicit TaskWork(Task& owner) : device(owner) {}

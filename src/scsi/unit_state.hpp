@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/intrusive_queue.hpp"
 #include "scsi/copy_results.hpp"
 #include "scsi/erasure.hpp"
 #include "scsi/reservations.hpp"
@@ -57,6 +58,8 @@ struct UnitState {
     bool medium_present = true;
     Nexus* reserved_by = nullptr;  ///< RESERVE
     Reservations reservations{};
+    bool saving_reservations = false;          ///< a changed state is on its way to the store
+    IntrusiveQueue<Task> waiting_reservers{};  ///< who change them next
     std::unique_ptr<Erasure> erasure{};
     Task* erasing_task = nullptr;  ///< it waits for the erasure's end
     std::optional<ErasureFailure> erasure_failure{};
