@@ -12,11 +12,6 @@ using namespace wire;
 
 namespace {
 
-void done(LogicalUnit& unit, Task& task) {
-    if (!task.work.outcome) return unit.refuse_outcome(task, true);
-    unit.good(task);
-}
-
 /// The data must be exactly as long as the command says: half of it would mean something else.
 bool accept_length(LogicalUnit& unit, Task& task, std::uint64_t bytes) {
     task.answer.length_out = bytes;
@@ -46,7 +41,7 @@ void compare_and_write_found(LogicalUnit& unit, Task& task) {
     const auto differ = std::ranges::mismatch(wanted, part_of(task, 2)).in1;
     if (differ != wanted.end())
         return unit.refuse(task, miscompare(static_cast<std::uint64_t>(differ - wanted.begin())));
-    unit.transfer(task, BlockOperation::write, offset_of(unit, task), part_of(task, 1), done);
+    unit.transfer(task, BlockOperation::write, offset_of(unit, task), part_of(task, 1), end_change);
 }
 
 void compare_and_write_read(LogicalUnit& unit, Task& task) {
@@ -70,7 +65,7 @@ void merge_and_write(LogicalUnit& unit, Task& task, Merge merge) {
     auto data = part_of(task, 0);
     auto found = part_of(task, 1);
     for (std::size_t i = 0; i < data.size(); ++i) data[i] = merge(data[i], found[i]);
-    unit.transfer(task, BlockOperation::write, offset_of(unit, task), data, done);
+    unit.transfer(task, BlockOperation::write, offset_of(unit, task), data, end_change);
 }
 
 void or_found(LogicalUnit& unit, Task& task) {
@@ -151,7 +146,7 @@ bool accept_kept(LogicalUnit& unit, Task& task) {
 // --- WRITE ATOMIC
 
 void atomic_write(LogicalUnit& unit, Task& task) {
-    unit.transfer(task, BlockOperation::write, offset_of(unit, task), part_of(task, 0), done);
+    unit.transfer(task, BlockOperation::write, offset_of(unit, task), part_of(task, 0), end_change);
 }
 
 void atomic_hold(LogicalUnit& unit, Task& task) {

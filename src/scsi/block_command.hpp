@@ -56,6 +56,11 @@ bool accept(LogicalUnit& unit, Task& task, const CommandBlock& command, Bound bo
     return accept_range(unit, task, blocks_of(command), bound);
 }
 
+/// The last step of what reads or changes the medium and has nothing to tell: good, or what the
+/// device said.
+void end_reading(LogicalUnit& unit, Task& task);
+void end_change(LogicalUnit& unit, Task& task);
+
 /// Writes what the initiator offers, less than the command says and not whole blocks: the rest of
 /// the last block stays as it is.
 void write_partially(LogicalUnit& unit, Task& task, std::uint64_t bytes);

@@ -9,17 +9,11 @@ using namespace wire;
 
 namespace {
 
-void flushed(LogicalUnit& unit, Task& task) {
-    if (!task.work.outcome) return unit.refuse_outcome(task, true);
-    unit.good(task);
-}
-
 /// A device without a cache has nothing to fetch into, which is no failure: it was only a hint.
 void fetched(LogicalUnit& unit, Task& task) {
     const auto& outcome = task.work.outcome;
-    if (!outcome && outcome.error().code != Code::unsupported)
-        return unit.refuse_outcome(task, false);
-    unit.good(task);
+    if (!outcome && outcome.error().code == Code::unsupported) return unit.good(task);
+    end_reading(unit, task);
 }
 
 }  // namespace
@@ -27,7 +21,7 @@ void fetched(LogicalUnit& unit, Task& task) {
 template <class CommandBlock>
 void synchronize_cache(LogicalUnit& unit, Task& task) {
     if (!accept(unit, task, parse<CommandBlock>(task), Bound::by_medium)) return;
-    unit.ask_device(task, BlockOperation::flush, 0, 0, flushed);
+    unit.ask_device(task, BlockOperation::flush, 0, 0, end_change);
 }
 
 template <class CommandBlock>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SANITIZE and FORMAT UNIT: the whole medium is erased, by an Erasure that outlives the command.
 // What is told to be a cryptographic erasure is one of blocks: there is no key to throw away.
-#include "scsi/commands.hpp"
+#include "scsi/block_command.hpp"
 #include "scsi/target.hpp"
 #include "wire/scsi_medium_commands.hpp"
 
@@ -11,11 +11,6 @@ using namespace wire;
 
 namespace {
 
-void erased(LogicalUnit& unit, Task& task) {
-    if (!task.work.outcome) return unit.refuse_outcome(task, true);
-    unit.good(task);
-}
-
 /// The task holds all blocks: whoever was writing has finished, and whoever waits for blocks will
 /// be refused when this one lets go of them.
 void start_erasure(LogicalUnit& unit, Task& task, Erasure::Plan plan, bool immediate,
@@ -24,7 +19,7 @@ void start_erasure(LogicalUnit& unit, Task& task, Erasure::Plan plan, bool immed
     plan.block_bytes = unit.block_bytes();
     plan.least_time = unit.options().erasure_time;
     state.erasing_task = immediate ? nullptr : &task;
-    if (!immediate) unit.wait(task, Waiting::erasure, erased);
+    if (!immediate) unit.wait(task, Waiting::erasure, end_change);
     state.erasure = std::make_unique<Erasure>(
         unit.device(), unit.target().surroundings(), std::move(plan),
         [&unit, if_it_fails](Result<void> outcome) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // START STOP UNIT and PREVENT ALLOW MEDIUM REMOVAL. A medium that is ejected is only out of reach:
 // nothing happens to the device, and loading brings it back.
-#include "scsi/commands.hpp"
+#include "scsi/block_command.hpp"
 #include "scsi/target.hpp"
 #include "wire/scsi_medium_commands.hpp"
 
@@ -18,14 +18,8 @@ bool is_prevented(LogicalUnit& unit) {
 }
 
 void eject(LogicalUnit& unit, Task& task) {
-    if (!task.work.outcome) return unit.refuse_outcome(task, true);
-    unit.state().medium_present = false;
-    unit.good(task);
-}
-
-void stop(LogicalUnit& unit, Task& task) {
-    if (!task.work.outcome) return unit.refuse_outcome(task, true);
-    unit.good(task);
+    if (task.work.outcome) unit.state().medium_present = false;
+    end_change(unit, task);
 }
 
 }  // namespace
@@ -51,7 +45,7 @@ void start_stop_unit(LogicalUnit& unit, Task& task) {
     const bool flushes = !command.start && !command.no_flush && state.medium_present;
     if (flushes)
         return unit.ask_device(task, BlockOperation::flush, 0, 0,
-                               command.load_eject ? eject : stop);
+                               command.load_eject ? eject : end_change);
     if (command.load_eject) return eject(unit, task);
     unit.good(task);
 }

@@ -22,6 +22,16 @@ bool accept_range(LogicalUnit& unit, Task& task, BlockRange range, Bound bound) 
     return true;
 }
 
+void end_reading(LogicalUnit& unit, Task& task) {
+    if (!task.work.outcome) return unit.refuse_outcome(task, false);
+    unit.good(task);
+}
+
+void end_change(LogicalUnit& unit, Task& task) {
+    if (!task.work.outcome) return unit.refuse_outcome(task, true);
+    unit.good(task);
+}
+
 namespace {
 
 // --- reading
@@ -42,14 +52,9 @@ void read_hold(LogicalUnit& unit, Task& task) {
 
 // --- writing
 
-void write_done(LogicalUnit& unit, Task& task) {
-    if (!task.work.outcome) return unit.refuse_outcome(task, true);
-    unit.good(task);
-}
-
 void write_submit(LogicalUnit& unit, Task& task) {
     unit.transfer(task, BlockOperation::write, offset_of(unit, task),
-                  task.work.memory.first(static_cast<std::size_t>(task.work.bytes)), write_done);
+                  task.work.memory.first(static_cast<std::size_t>(task.work.bytes)), end_change);
 }
 
 void write_hold(LogicalUnit& unit, Task& task) {
@@ -77,7 +82,7 @@ void write_part_merge(LogicalUnit& unit, Task& task) {
     std::ranges::copy(last.subspan(gone),
                       work.memory.begin() + static_cast<std::ptrdiff_t>(work.bytes));
     unit.transfer(task, BlockOperation::write, offset_of(unit, task), work.memory.first(whole),
-                  write_done);
+                  end_change);
 }
 
 void write_part_read(LogicalUnit& unit, Task& task) {
