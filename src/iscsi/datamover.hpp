@@ -147,6 +147,8 @@ public:
 
     /// The longest data segment send() takes now.
     virtual std::uint32_t control_data_max() const = 0;
+    /// Whether data-in leaves with checksums that are computed before: it must not change then.
+    virtual bool computes_checksums() const = 0;
 
     /// Bring the first octets of the task's data-out, as many as `places` hold (no more than
     /// out_length), and drop what else is unsolicited. Empty places: drop all. Once per task,

@@ -72,6 +72,9 @@ public:
     void send(const ControlPdu& pdu, StatusCount count) override;
     bool room_to_send() const override { return controls_unsent_ < iser::controls_waiting_max; }
     std::uint32_t control_data_max() const override;
+    bool computes_checksums() const override {
+        return connection_ && connection_->facts().checksums;
+    }
     void take_data(TargetMoverTask& task, std::span<const Buffer> places) override;
     void answer(TargetMoverTask& task, const TargetAnswer& answer) override;
     void abandon(TargetMoverTask& task) override;

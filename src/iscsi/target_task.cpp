@@ -83,6 +83,7 @@ Result<void> TargetTask::load(const wire::ScsiCommandPdu& command, ConstBuffer a
 void TargetTask::execute() {
     stage_ = Stage::executing;
     nexus = session_.nexus();
+    stable_data_in = connection_ != nullptr && connection_->mover().computes_checksums();
     session_.scsi_target().execute(*this);
 }
 

@@ -41,6 +41,7 @@ public:
     void send(const ControlPdu& pdu, StatusCount count) override;
     bool room_to_send() const override { return controls_unsent_ < unsent_control_max; }
     std::uint32_t control_data_max() const override { return terms_.send_segment_max; }
+    bool computes_checksums() const override { return terms_.data_digest; }
     void take_data(TargetMoverTask& task, std::span<const Buffer> places) override;
     void answer(TargetMoverTask& task, const TargetAnswer& answer) override;
     void abandon(TargetMoverTask& task) override;

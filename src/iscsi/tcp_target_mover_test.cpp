@@ -131,6 +131,35 @@ TEST_F(TcpTarget, asks_again_for_data_that_was_damaged) {
     EXPECT_EQ(on_disk(1024), data);
 }
 
+TEST_F(TcpTarget, sends_the_data_its_digest_was_computed_of) {
+    auto& reader = connect();
+    reader.log_in(name, {{"DataDigest", "CRC32C"}});
+    reader.digests = {false, true};
+    settle(reader);
+    auto& writer = connect();
+    writer.initiator = "iqn.2026-11.io.weft:another";
+    writer.log_in(name);
+    settle(writer);
+    std::vector<std::byte> header(wire::basic_header_size);
+    encode(transfer(reader, false, 0, 1), header);
+    auto place = reader.mover().want();
+    ASSERT_EQ(place.size(), header.size());
+    std::copy(header.begin(), header.end(), place.begin());
+    reader.mover().filled(header.size());
+    std::array<ConstBuffer, 16> pieces;
+    ASSERT_GT(reader.mover().pending(pieces), 0u) << "ready to go, and its reader is slow";
+    writer.say(transfer(writer, true, 0, 1), pattern(512, 3));
+    EXPECT_EQ(writer.expect<wire::ScsiResponsePdu>().status, ScsiStatus::good);
+    std::vector<std::byte> sent;
+    const auto count = reader.mover().pending(pieces);
+    for (auto piece : std::span(pieces).first(count))
+        sent.insert(sent.end(), piece.begin(), piece.end());
+    ASSERT_EQ(sent.size(), wire::basic_header_size + 512 + 4);
+    const auto data = ConstBuffer(sent).subspan(wire::basic_header_size, 512);
+    EXPECT_EQ(load_little_endian<4>(sent.data() + sent.size() - 4), crc32c(data));
+    reader.mover().sent(sent.size());
+}
+
 TEST_F(TcpTarget, leaves_who_sends_more_than_was_agreed_on_in_one_segment) {
     auto& talk = logged_in();
     std::vector<std::byte> header(wire::basic_header_size);

@@ -139,6 +139,14 @@ TEST(Iser, CarriesOtherPdusBothWays) {
     EXPECT_TRUE(pair.initiator.pongs[1].empty());
 }
 
+TEST(Iser, SaysWhetherChecksumsAreComputedOfWhatItSends) {
+    for (bool checksums : {false, true}) {
+        IserPair pair(1, {.checksums = checksums});
+        pair.connect();
+        EXPECT_EQ(pair.target.mover->computes_checksums(), checksums);
+    }
+}
+
 TEST(Iser, SendsNoMoreSenseThanLinuxHasRoomFor) {
     IserPair pair(1);
     pair.connect();
