@@ -79,6 +79,8 @@ void get_lba_status(LogicalUnit& unit, Task& task);
 void reserve(LogicalUnit& unit, Task& task);
 void release(LogicalUnit& unit, Task& task);
 void persistent_reserve_in(LogicalUnit& unit, Task& task);
+
+// reserve_out.cpp
 void persistent_reserve_out(LogicalUnit& unit, Task& task);
 
 // medium.cpp
@@ -103,6 +105,8 @@ std::optional<Sense> access_refusal(LogicalUnit& unit, Nexus& nexus);
 
 // copy.cpp
 void extended_copy(LogicalUnit& unit, Task& task);
+
+// copy_results.cpp
 void receive_copy_results(LogicalUnit& unit, Task& task);
 
 }  // namespace weft::scsi
