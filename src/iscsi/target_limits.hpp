@@ -29,6 +29,9 @@ inline constexpr std::size_t outstanding_requests_bound = 4;
 /// Parts of one command's data that may be asked for again at a time (error recovery level 1).
 inline constexpr std::size_t holes_max = 8;
 
+/// Runs of one command's Data-In that wait to be sent once more.
+inline constexpr std::size_t repeats_max = 8;
+
 /// Control PDUs that wait to be sent, above which nothing is received.
 inline constexpr std::size_t unsent_control_max = 64;
 /// The longest data segment of a PDU that is no data: NOP-Out, Text.
