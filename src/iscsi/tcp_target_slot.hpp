@@ -44,9 +44,10 @@ struct TcpTargetMover::Slot final : Counted {
     TargetAnswer answer{};
     std::uint64_t total_in = 0;
     std::uint64_t sent_in = 0;
+    /// As it was when the answer was cut, first or anew: numbers depend on it.
+    std::uint32_t segment_max = 0;
     std::uint32_t data_number = 0;
-    bool last = false;              ///< the PDU at hand ends the answer
-    std::uint32_t segment_max = 0;  ///< what the initiator takes in one Data-In of this answer
+    bool last = false;  ///< the PDU at hand ends the answer
     /// What the initiator has for good (DataACK): all before this.
     std::uint32_t kept_number = 0;
     std::uint64_t kept_offset = 0;
