@@ -23,6 +23,12 @@
 
 namespace weft::iscsi {
 
+/// A status that came before the data was whole.
+struct HeldStatus {
+    wire::ScsiResponsePdu response{};
+    FixedVector<std::byte, 252> sense{};
+};
+
 class TcpInitiatorMover final : public InitiatorDatamover, public StreamEngine {
 public:
     explicit TcpInitiatorMover(InitiatorDatamoverUser& user);
@@ -70,12 +76,7 @@ private:
         Ring<Burst> requests{initiator_requests_max};
         /// Numbers of Data-In that came damaged and were asked for again (recovery level 1).
         FixedVector<std::uint32_t, initiator_holes_max> holes;
-        /// The status, if it came before the data was whole.
-        struct Held {
-            wire::ScsiResponsePdu response{};
-            FixedVector<std::byte, 252> sense{};
-        };
-        std::optional<Held> held;
+        std::optional<HeldStatus> held;
         /// What the target wants to have acknowledged when there is no hole.
         std::optional<wire::DataInPdu> to_acknowledge;
         std::uint32_t next_data_number = 0;
