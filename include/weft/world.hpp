@@ -141,6 +141,21 @@ public:
     virtual Result<std::vector<Address>> resolve(const Address& address) = 0;
 
     virtual Result<std::unique_ptr<BlockDevice>> open_disk(const DiskOptions& options) = 0;
+
+    // Small files, read and replaced as a whole: what must be known again after a crash. A world
+    // may have none, and says `unsupported`.
+
+    /// `not_found`: there is no such file. Waits for the disk: for set-up.
+    virtual Result<std::vector<std::byte>> read_file(const std::string& /*path*/) {
+        return Error{.code = Code::unsupported};
+    }
+    /// Whatever happens, the file then has the old contents or the new, whole. `done` is called
+    /// later, never from inside, when the new are on stable storage or will not be. Replacements
+    /// happen in the order they were asked for; all must be done before the world ends.
+    virtual void replace_file(const std::string& /*path*/, ConstBuffer /*contents*/,
+                              std::function<void(Result<void>)> done) {
+        defer([done = std::move(done)] { done(Error{.code = Code::unsupported}); });
+    }
 };
 
 }  // namespace weft

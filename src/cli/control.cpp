@@ -63,6 +63,8 @@ json answer_to(const ControlServer::Answer& answer, const std::string& line) {
         return {{"refused", refusal.sentence}};
     } catch (const Misuse& misuse) {
         return {{"refused", misuse.sentence}};
+    } catch (const json::exception&) {
+        return {{"refused", "a value in it is of the wrong kind"}};
     }
 }
 

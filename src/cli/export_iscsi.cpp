@@ -2,11 +2,13 @@
 // `weft export iscsi`: serve disks to iSCSI initiators until told to stop.
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "base/error_text.hpp"
+#include "cli/chap_file.hpp"
 #include "cli/command.hpp"
 #include "cli/control.hpp"
 #include "cli/exporting.hpp"
@@ -25,7 +27,7 @@ using nlohmann::json;
 struct Wishes {
     IscsiTargetWishes target;
     std::vector<std::string> tcp;
-    std::string targets, control, buffers = "1G", file_engine = "auto";
+    std::string targets, control, state, discovery_chap, buffers = "1G", file_engine = "auto";
     bool as_json = false;
     std::size_t connections = 1024;
 };
@@ -36,6 +38,10 @@ void declare(CLI::App& options, Wishes& wishes) {
     options.add_option("--targets", wishes.targets, "a TOML file of targets, instead or besides");
     options.add_option("--tcp", wishes.tcp, "listen on HOST:PORT (repeatable)")
         ->allow_extra_args(false);
+    options.add_option("--discovery-chap", wishes.discovery_chap,
+                       "as --chap, for those who ask which targets there are");
+    options.add_option("--state", wishes.state,
+                       "a folder in which persistent reservations outlive this program");
     options.add_option("--control", wishes.control,
                        "a Unix socket for weft target and weft session");
     options.add_option("--file-engine", wishes.file_engine, "how files are reached")
@@ -47,8 +53,16 @@ void declare(CLI::App& options, Wishes& wishes) {
     options.add_flag("--json", wishes.as_json, "say what happens as JSON, a line each");
 }
 
+/// A setting of the whole program that the file has, unless the command line has it too.
+void take_setting(const json& whole, const char* key, std::string& setting) {
+    auto said = whole.find(key);
+    if (said == whole.end() || !setting.empty()) return;
+    if (!said->is_string()) throw Refusal{fmt::format("'{}' has a value of the wrong kind", key)};
+    setting = *said;
+}
+
 /// Everything that is to be served, from the options and from the file.
-json descriptions_of(const Wishes& wishes) {
+json descriptions_of(Wishes& wishes) {
     auto found = json::array();
     if (wishes.targets.empty() || !wishes.target.name.empty())
         found.push_back(description_of(wishes.target));
@@ -62,6 +76,12 @@ json descriptions_of(const Wishes& wishes) {
     if (!whole.contains("target") || !whole["target"].is_array())
         throw Refusal{
             fmt::format("{}: there is no [[target]] in it", show_foreign(wishes.targets))};
+    for (const auto& [key, value] : whole.items())
+        if (key != "target" && key != "state" && key != "discovery_chap")
+            throw Refusal{fmt::format("{}: '{}' is nothing the file has a meaning for",
+                                      show_foreign(wishes.targets), show_foreign(key))};
+    take_setting(whole, "state", wishes.state);
+    take_setting(whole, "discovery_chap", wishes.discovery_chap);
     for (const auto& each : whole["target"]) found.push_back(each);
     return found;
 }
@@ -173,15 +193,28 @@ void sum_up(const Wishes& wishes, node::IscsiServer& server) {
                    show_size(sums.bytes_written));
 }
 
-void serve(const Wishes& wishes) {
+node::IscsiServer::Options server_options(const Wishes& wishes) {
+    node::IscsiServer::Options options;
+    options.connections_max = wishes.connections;
+    options.buffer_bytes = buffer_bytes(wishes);
+    if (!wishes.discovery_chap.empty()) read_chap(wishes.discovery_chap, options.discovery);
+    options.state_folder = wishes.state;
+    std::error_code failed;
+    if (!wishes.state.empty()) std::filesystem::create_directories(wishes.state, failed);
+    if (failed)
+        throw Refusal{
+            fmt::format("{}: it cannot be made, {}", show_foreign(wishes.state), failed.message())};
+    return options;
+}
+
+void serve(Wishes& wishes) {
     auto descriptions = descriptions_of(wishes);
     LinuxWorldOptions options;
     options.files = file_engine_of(wishes.file_engine);
     linux::raise_descriptor_limit();
     auto world = make_world(options);
     std::optional<IscsiTargets> targets;  // its disks must live until the server is gone
-    node::IscsiServer server(
-        *world, {.connections_max = wishes.connections, .buffer_bytes = buffer_bytes(wishes)});
+    node::IscsiServer server(*world, server_options(wishes));
     targets.emplace(*world, server);
     for (const auto& description : descriptions) targets->add(description);
     auto listening = listen(server, wishes);

@@ -171,21 +171,29 @@ int initiator_write(const Command& self, const Arguments& arguments) {
     options.add_option("OFFSET", offset, "the first byte")->required();
     options.add_option("FILE", path, "what to write")->required();
     if (auto leave = parse(self, options, arguments)) return *leave;
-    std::ifstream file(path, std::ios::binary);
+    std::ifstream file(path, std::ios::binary | std::ios::ate);
     if (!file) throw Refusal{fmt::format("{} cannot be read", show_foreign(path))};
+    const auto end = file.tellg();
+    if (end < 0) throw Refusal{fmt::format("{} is no file with a size", show_foreign(path))};
+    const auto size = static_cast<std::uint64_t>(end);
+    file.seekg(0);
     auto world = make_world({});
     OpenedIscsiDisk disk(*world, wishes.where, initiator_options(wishes));
     const auto traits = disk.device().traits();
     std::uint64_t at = whole_blocks(offset, traits);
+    // Before anything is changed.
+    if (size % traits.minimum_block != 0)
+        throw Refusal{fmt::format("{} is no whole number of blocks of {} bytes", show_foreign(path),
+                                  traits.minimum_block)};
+    if (at > traits.size || size > traits.size - at)
+        throw Refusal{fmt::format("{} of {} bytes at {} do not fit into {}", show_foreign(path),
+                                  size, at, traits.size)};
     std::uint64_t total = 0;
     std::vector<std::byte> memory(std::min(traits.maximum_transfer, 1u << 20));
-    while (file) {
-        file.read(reinterpret_cast<char*>(memory.data()),
-                  static_cast<std::streamsize>(memory.size()));
-        auto count = static_cast<std::size_t>(file.gcount());
-        if (count % traits.minimum_block != 0)
-            throw Refusal{fmt::format("{} is no whole number of blocks of {} bytes", path,
-                                      traits.minimum_block)};
+    while (total < size) {
+        const auto count = std::min<std::uint64_t>(size - total, memory.size());
+        if (!file.read(reinterpret_cast<char*>(memory.data()), static_cast<std::streamsize>(count)))
+            throw Refusal{fmt::format("{} became shorter meanwhile", show_foreign(path))};
         transfer(*world, disk.device(), BlockOperation::write, at, Buffer(memory).first(count));
         at += count;
         total += count;

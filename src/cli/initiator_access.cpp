@@ -12,9 +12,22 @@ namespace weft::cli {
 iscsi::InitiatorUrl read_initiator_url(const std::string& text) {
     auto url = iscsi::parse_initiator_url(text);
     if (!url)
-        throw Misuse{
-            fmt::format("'{}' is not iscsi://[USER%SECRET@]HOST[:PORT][/TARGET/UNIT]", text)};
+        throw Misuse{fmt::format("'{}' is not iscsi://[USER%SECRET@]HOST[:PORT][/TARGET/UNIT]",
+                                 without_secrets(text))};
     return *url;
+}
+
+std::string without_secrets(std::string url) {
+    auto hide = [&](std::size_t from, std::size_t to) { url.replace(from, to - from, "***"); };
+    constexpr std::string_view password = "target_password=";
+    if (const auto at = url.find(password); at != url.npos)
+        hide(at + password.size(), std::min(url.find('&', at), url.size()));
+    const auto scheme = url.find("://");
+    const auto user = scheme == url.npos ? 0 : scheme + 3;
+    const auto host = url.rfind('@', url.find('/', user));
+    const auto secret = url.find('%', user);
+    if (host != url.npos && secret < host) hide(secret + 1, host);
+    return url;
 }
 
 std::string why_not(const std::string& url, iscsi::InitiatorSession& session, Error error) {
@@ -40,10 +53,13 @@ std::string why_not(const std::string& url, iscsi::InitiatorSession& session, Er
             reason = fmt::format("the target refused the login with status {:04x}",
                                  static_cast<unsigned>(session.login_status()));
     }
-    return fmt::format("{}: {}", url, reason);
+    return fmt::format("{}: {}", without_secrets(url), reason);
 }
 
 std::unique_ptr<node::IscsiTransport> make_transport(World& world, const iscsi::InitiatorUrl& url) {
+    if (url.rdma_after_login)
+        return std::make_unique<node::IscsiTurningTransport>(world,
+                                                             iscsi::IserInitiator::Options{});
     if (url.over_rdma)
         return std::make_unique<node::IscsiIserTransport>(world, iscsi::IserInitiator::Options{});
     return std::make_unique<node::IscsiTcpTransport>(world);
@@ -53,7 +69,7 @@ OpenedIscsiDisk::OpenedIscsiDisk(LinuxWorld& world, const std::string& where,
                                  const node::IscsiInitiatorOptions& options)
     : world_(world), transport_(make_transport(world, options.url)) {
     if (options.url.target_name.empty())
-        throw Misuse{fmt::format("{} names no target and unit", where)};
+        throw Misuse{fmt::format("{} names no target and unit", without_secrets(where))};
     std::optional<Result<void>> opened;
     disk_ = std::make_unique<node::IscsiDisk>(world, *transport_, options,
                                               [&](Result<void> outcome) { opened = outcome; });
@@ -81,6 +97,8 @@ void declare(CLI::App& options, InitiatorWishes& wishes) {
     options.add_option("--initiator", wishes.name, "the name to log in with");
     options.add_option("--connections", wishes.connections, "connections of the session")
         ->check(CLI::Range(std::size_t{1}, iscsi::initiator_connections_max));
+    options.add_option("--timeout", wishes.patience_seconds,
+                       "seconds after which a command is aborted; 0: never");
 }
 
 node::IscsiInitiatorOptions initiator_options(const InitiatorWishes& wishes) {
@@ -88,6 +106,7 @@ node::IscsiInitiatorOptions initiator_options(const InitiatorWishes& wishes) {
     options.url = read_initiator_url(wishes.where);
     options.initiator_name = wishes.name;
     options.connections = wishes.connections;
+    options.command_patience = std::chrono::seconds(wishes.patience_seconds);
     return options;
 }
 

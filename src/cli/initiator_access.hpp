@@ -17,6 +17,9 @@ inline constexpr const char* default_initiator_name = "iqn.2026-11.io.weft:initi
 /// What `text` is as a URL; throws a Misuse if it is none.
 iscsi::InitiatorUrl read_initiator_url(const std::string& text);
 
+/// The URL as it may be shown: terminals and logs are no place for secrets.
+std::string without_secrets(std::string url);
+
 /// Why a login failed, as a sentence.
 std::string why_not(const std::string& url, iscsi::InitiatorSession& session, Error error);
 
@@ -49,6 +52,7 @@ struct InitiatorWishes {
     std::string where;
     std::string name = default_initiator_name;
     std::size_t connections = 1;
+    std::uint32_t patience_seconds = 60;
 };
 void declare(CLI::App& options, InitiatorWishes& wishes);
 node::IscsiInitiatorOptions initiator_options(const InitiatorWishes& wishes);

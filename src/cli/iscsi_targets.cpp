@@ -3,10 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
+#include "cli/chap_file.hpp"
 #include "cli/command.hpp"
 #include "cli/disk_access.hpp"
 #include "cli/exporting.hpp"
@@ -27,7 +26,20 @@ T said(const json& description, const char* key, T otherwise) {
                       : std::is_integral_v<T>          ? found->is_number_unsigned()
                                                        : found->is_array();
     if (!fits) throw Refusal{fmt::format("'{}' has a value of the wrong kind", key)};
+    if constexpr (std::is_same_v<T, std::uint32_t>)
+        if (found->get<std::uint64_t>() > 0xffffffff)
+            throw Refusal{fmt::format("'{}' is too large a number", key)};
     return found->get<T>();
+}
+
+std::vector<std::string> said_names(const json& description, const char* key) {
+    std::vector<std::string> names;
+    for (const auto& each : said<std::vector<json>>(description, key, {})) {
+        if (!each.is_string())
+            throw Refusal{fmt::format("'{}' has a value of the wrong kind", key)};
+        names.push_back(each);
+    }
+    return names;
 }
 
 void expect_known_keys(const json& description, std::initializer_list<std::string_view> known) {
@@ -37,34 +49,19 @@ void expect_known_keys(const json& description, std::initializer_list<std::strin
             throw Refusal{fmt::format("'{}' is nothing a target or unit has", show_foreign(key))};
 }
 
-/// Who may log in and with what secret. The file is read once; it is nobody else's business.
-void read_chap(const std::string& path, iscsi::TargetRules& rules) {
-    std::ifstream file(path);
-    if (!file) throw Refusal{fmt::format("{}: it cannot be read", show_foreign(path))};
-    std::string line;
-    for (unsigned number = 1; std::getline(file, line); ++number) {
-        if (line.empty() || line.starts_with('#')) continue;
-        std::istringstream words(line);
-        std::string kind, name, secret, more;
-        words >> kind >> name >> secret;
-        if (secret.empty() || words >> more || (kind != "user" && kind != "target"))
-            throw Refusal{
-                fmt::format("{}: line {} is not 'user NAME SECRET' or 'target NAME SECRET'",
-                            show_foreign(path), number)};
-        if (!iscsi::long_enough(secret))
-            throw Refusal{fmt::format("{}: the secret in line {} has fewer than {} characters",
-                                      show_foreign(path), number, iscsi::chap_secret_min)};
-        if (kind == "user")
-            rules.users.push_back({name, secret});
-        else
-            rules.own = {name, secret};
+Refusal why_not_offered(const std::string& name, Error error) {
+    switch (error.code) {
+        case Code::exhausted:
+            return Refusal{fmt::format("{} targets are the limit", iscsi::targets_max)};
+        case Code::io_failed:
+            return Refusal{fmt::format(
+                "'{}': its reservations in the folder of --state are damaged or cannot be read; "
+                "without that file, they count as never made",
+                show_foreign(name))};
+        default:
+            return Refusal{fmt::format(
+                "'{}' is not an iSCSI name like iqn.2026-11.org.example:disk", show_foreign(name))};
     }
-    if (rules.users.empty())
-        throw Refusal{fmt::format("{}: there is no line 'user NAME SECRET'", show_foreign(path))};
-    for (const auto& user : rules.users)
-        if (rules.own && rules.own->secret == user.secret)
-            throw Refusal{
-                fmt::format("{}: a user has the target's own secret", show_foreign(path))};
 }
 
 }  // namespace
@@ -101,9 +98,8 @@ IscsiTargets::Unit IscsiTargets::open_unit(const json& description, std::uint32_
 void IscsiTargets::add(const json& description) {
     expect_known_keys(description, {"name", "alias", "initiators", "chap", "lun"});
     Target target{.name = said<std::string>(description, "name", "")};
-    iscsi::TargetRules rules{
-        .alias = said<std::string>(description, "alias", ""),
-        .initiators = said<std::vector<std::string>>(description, "initiators", {})};
+    iscsi::TargetRules rules{.alias = said<std::string>(description, "alias", ""),
+                             .initiators = said_names(description, "initiators")};
     auto chap = said<std::string>(description, "chap", "");
     if (!chap.empty()) read_chap(chap, rules);
     for (const auto& unit : said<std::vector<json>>(description, "lun", {}))
@@ -114,11 +110,7 @@ void IscsiTargets::add(const json& description) {
         if (other.name == target.name)
             throw Refusal{fmt::format("there is a target '{}' already", target.name)};
     if (auto added = server_.add_target(target.name, std::move(rules)); !added)
-        throw Refusal{
-            added.error().code == Code::exhausted
-                ? fmt::format("{} targets are the limit", iscsi::targets_max)
-                : fmt::format("'{}' is not an iSCSI name like iqn.2026-11.org.example:disk",
-                              show_foreign(target.name))};
+        throw why_not_offered(target.name, added.error());
     auto& kept = targets_.emplace_back(std::move(target));
     for (auto& unit : kept.units) {
         if (server_.add_unit(kept.name, unit.number, *unit.device, unit.options)) continue;

@@ -20,15 +20,23 @@
 //   What other initiators write meanwhile we cannot know. Who shares a disk without reservations
 //   must ask not to have writes sent again.
 // - `once`: anything else. Never sent again.
+//
+// A flush counts as a read: it is sent again. If the target was restarted meanwhile and lost what
+// it had acknowledged and not yet flushed, nobody tells us, as nobody tells Linux; who must know
+// writes durably.
+//
+// A command that breaks one session after another is given up after a few.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "base/fixed_vector.hpp"
 #include "iscsi/datamover.hpp"
+#include "weft/instant.hpp"
 #include "wire/iscsi_segments.hpp"
 
 namespace weft::iscsi {
@@ -60,8 +68,11 @@ public:
         std::uint64_t order = 0;  ///< in which it was first sent; 0: not yet
         bool overtaken = false;
         bool again = false;  ///< it was sent before, and perhaps carried out
+        bool first = false;  ///< it goes before all others
+        unsigned resends = 0;
         bool answered = false;
         bool damaged = false;
+        std::optional<Instant> since{};  ///< when it was first seen under way
         std::size_t connection = 0;
         CommandEnd end{};
         FixedVector<std::byte, 252> sense{};  ///< all there can be in sense data
@@ -72,6 +83,9 @@ public:
 
     /// A later command that replaces some of the same was acknowledged while this one was out.
     bool overtaken() const { return journey.overtaken; }
+    /// It was begun, and broken off: perhaps it has been carried out in part.
+    void was_begun() { journey.again = true; }
+    bool perhaps_carried_out() const { return journey.again; }
 
     /// Everything about the command but its data. `block` has at most 16 octets.
     void prepare(wire::LogicalUnit unit, std::span<const std::byte> block, Effect what) {

@@ -14,7 +14,19 @@ void InitiatorSession::submit(InitiatorCommand& command) {
 
 void InitiatorSession::submit_first(InitiatorCommand& command) {
     command.journey = {};
+    command.journey.first = true;
     first_.push_back(command);
+    start_waiting();
+}
+
+void InitiatorSession::submit_again(InitiatorCommand& command) {
+    // In front: what overlaps waits for one that was perhaps carried out, and must not wait for
+    // itself.
+    auto& queue = command.journey.first ? first_ : waiting_;
+    IntrusiveQueue<InitiatorCommand> ahead;
+    ahead.push_back(command);
+    ahead.append(queue);
+    queue = ahead;
     start_waiting();
 }
 
@@ -24,8 +36,8 @@ void InitiatorSession::hold(bool held) {
 }
 
 void InitiatorSession::submit_later(InitiatorCommand& command) {
-    command.journey = {};
-    later_.push_back(command);
+    later_.push_back(&command);
+    again_later_ += command.journey.again ? 1 : 0;
     if (later_deadline_) return;
     later_deadline_ = now_ + busy_pause;
     user_.deadline_changed();
@@ -59,10 +71,11 @@ InitiatorConnection* InitiatorSession::next_connection() {
 }
 
 bool InitiatorSession::must_wait(const InitiatorCommand& command) const {
-    if (again_under_way_ == 0) return false;
-    return std::ranges::any_of(slots_, [&](const InitiatorCommand* other) {
+    if (again_under_way_ + again_later_ == 0) return false;
+    auto in_the_way = [&](const InitiatorCommand* other) {
         return other != nullptr && other->journey.again && overlap(*other, command);
-    });
+    };
+    return std::ranges::any_of(slots_, in_the_way) || std::ranges::any_of(later_, in_the_way);
 }
 
 void InitiatorSession::start(InitiatorCommand& command, InitiatorConnection& connection) {
@@ -76,6 +89,7 @@ void InitiatorSession::start(InitiatorCommand& command, InitiatorConnection& con
     command.slot = slot;
     command.journey.connection = connection.index();
     command.journey.answered = command.journey.damaged = false;
+    command.journey.since.reset();
     if (command.journey.order == 0) command.journey.order = next_order_++;
     generation_ = (generation_ + 1) & 0xffffff;
     command.command.task_tag =
@@ -130,14 +144,14 @@ void InitiatorSession::mark_overtaken(const InitiatorCommand& acknowledged) {
 void InitiatorSession::retired(InitiatorCommand& command) {
     if (command.slot >= slots_.size() || slots_[command.slot] != &command) return;
     slots_[command.slot] = nullptr;
+    if (rescue_ && rescue_->command == &command) rescue_->command = nullptr;
     free_slots_.push_back(command.slot);
     --under_way_;
     again_under_way_ -= command.journey.again ? 1 : 0;
     --connections_[command.journey.connection]->under_way;
-    if (command.journey.damaged && command.effect == Effect::reads) {
+    if (command.journey.damaged && command.effect == Effect::reads && may_send_again(command)) {
         // Bytes were lost on the way and the command can be had again: nothing has happened yet.
-        ++sent_again_;
-        waiting_.push_back(command);
+        (command.journey.first ? first_ : waiting_).push_back(command);
     } else {
         if (command.journey.damaged)
             command.journey.end = {.delivered = Error{.code = Code::io_failed}};

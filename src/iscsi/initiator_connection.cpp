@@ -35,7 +35,7 @@ void InitiatorConnection::attach(InitiatorDatamover& mover) {
     state_ = State::opening;
     expected_status_number_ = 0;
     under_way = 0;
-    pinged = false;
+    pinged = was_ready = false;
 }
 
 void InitiatorConnection::close() {
@@ -66,19 +66,21 @@ void InitiatorConnection::take_login(const ReceivedPdu& pdu) {
             return send_login();
         case LoginInitiator::State::accepted: {
             state_ = State::ready;
+            was_ready = true;
             mover_->begin_full_feature(initiator_connection_terms(login_->terms()));
             session_.logged_in(*this, *login_);
             login_.reset();
             return;
         }
         case LoginInitiator::State::redirected:
-            return session_.login_failed({.code = Code::unsupported}, *login_);
+            return session_.login_failed(*this, {.code = Code::unsupported}, *login_);
         case LoginInitiator::State::refused:
-            return session_.login_failed({.code = Code::access_denied,
+            return session_.login_failed(*this,
+                                         {.code = Code::access_denied,
                                           .detail = static_cast<std::uint16_t>(login_->status())},
                                          *login_);
         case LoginInitiator::State::failed:
-            return session_.login_failed(login_->error(), *login_);
+            return session_.login_failed(*this, login_->error(), *login_);
     }
 }
 

@@ -45,6 +45,7 @@ public:
     }
 
     std::size_t under_way = 0;  ///< commands it carries
+    bool was_ready = false;
     Instant last_heard{};
     bool pinged = false;
 

@@ -11,7 +11,10 @@ namespace weft::iscsi {
 
 InitiatorDisk::InitiatorDisk(InitiatorSession& session, wire::LogicalUnit unit,
                              std::uint32_t transfer_unsaid)
-    : session_(session), unit_(unit), transfer_unsaid_(transfer_unsaid), probe_(session, unit) {
+    : session_(session),
+      unit_(unit),
+      transfer_unsaid_(transfer_unsaid),
+      probe_(std::make_unique<UnitProbe>(session, unit)) {
     for (std::size_t i = 0; i < initiator_commands_max; ++i) {
         Flight& flight = *flights_.emplace_back(std::make_unique<Flight>());
         flight.disk = this;
@@ -21,27 +24,34 @@ InitiatorDisk::InitiatorDisk(InitiatorSession& session, wire::LogicalUnit unit,
 
 InitiatorDisk::~InitiatorDisk() {
     WEFT_CHECK(free_.size() == flights_.size() && waiting_.empty());
+    UnitProbe::leave(std::move(probe_));
 }
 
 void InitiatorDisk::session_up(std::function<void(Result<void>)> told) {
-    if (probe_.busy()) return;  // it began in the session before and goes on by itself
+    // Nothing goes before it is known that this is still the same disk.
+    if (known_) session_.hold(true);
+    if (probe_->busy()) return;  // it began in the session before and goes on by itself
     auto heard = [this, told = std::move(told)](Result<void> outcome) {
         if (outcome) take_facts();
         if (!outcome && (!known_ || outcome.error().code == Code::access_denied))
             gone_ = outcome.error();
+        // What it is could not be found out: perhaps in another session.
+        if (!outcome && !gone_) return session_.drop(outcome.error());
+        // Whoever hears a last completion, or this, may drop the disk.
+        const std::weak_ptr<char> alive = alive_;
+        auto& session = session_;
         // Before the rest may go: if it is another disk, nothing may.
         if (gone_) give_up(*gone_);
-        session_.hold(false);
+        session.hold(false);
         told(outcome);
-        launch_waiting();
+        if (!alive.expired()) launch_waiting();
     };
-    if (!known_) return probe_.explore(heard);
-    session_.hold(true);
-    probe_.look_again(heard);
+    if (!known_) return probe_->explore(heard);
+    probe_->look_again(heard);
 }
 
 void InitiatorDisk::take_facts() {
-    const UnitFacts& facts = probe_.facts();
+    const UnitFacts& facts = probe_->facts();
     const std::uint64_t size = facts.block_count * facts.block_bytes;
     const bool grown = known_ && size != traits_.size;
     const auto& limits = facts.limits;
@@ -69,8 +79,9 @@ void InitiatorDisk::take_facts() {
 
 void InitiatorDisk::give_up(Error why) {
     gone_ = why;
+    const std::weak_ptr<char> alive = alive_;
     session_.give_up(why);
-    launch_waiting();
+    if (!alive.expired()) launch_waiting();
 }
 
 void InitiatorDisk::submit(BlockRequest& request) {
@@ -89,7 +100,10 @@ void InitiatorDisk::launch_waiting() {
         flight.handled = 0;
         flight.attempts = 0;
         flight.flushing = false;
+        const bool last = waiting_.empty();
+        if (last) launching_ = false;
         launch(flight);
+        if (last) return;  // it may have been answered, and the disk dropped
     }
     launching_ = false;
 }
@@ -160,7 +174,7 @@ void InitiatorDisk::ask_flush(Flight& flight) {
 
 void InitiatorDisk::ask_unmap(Flight& flight) {
     const BlockRequest& request = *flight.request;
-    const auto& limits = probe_.facts().limits;
+    const auto& limits = probe_->facts().limits;
     const std::uint64_t most =
         limits && limits->max_unmap_blocks > 0 ? limits->max_unmap_blocks : 0xffffffff;
     const std::uint64_t count = std::min(blocks(request.length - flight.handled), most);
@@ -178,7 +192,7 @@ void InitiatorDisk::ask_unmap(Flight& flight) {
 
 void InitiatorDisk::ask_zeroes(Flight& flight) {
     const BlockRequest& request = *flight.request;
-    const UnitFacts& facts = probe_.facts();
+    const UnitFacts& facts = probe_->facts();
     std::uint64_t most = initiator_zero_blocks_max;
     if (facts.limits && facts.limits->max_write_same > 0)
         most = std::min(most, facts.limits->max_write_same);

@@ -31,7 +31,7 @@ public:
     /// Nobody believes any more that the session comes back.
     void give_up(Error why);
 
-    const UnitFacts& facts() const { return probe_.facts(); }
+    const UnitFacts& facts() const { return probe_->facts(); }
 
     BlockTraits traits() const override { return traits_; }
     void submit(BlockRequest& request) override;
@@ -75,7 +75,7 @@ private:
     InitiatorSession& session_;
     wire::LogicalUnit unit_;
     std::uint32_t transfer_unsaid_;
-    UnitProbe probe_;
+    std::unique_ptr<UnitProbe> probe_;
     BlockTraits traits_;
     bool known_ = false;
     bool fua_ = false;
@@ -86,6 +86,7 @@ private:
     std::vector<Flight*> free_;
     block::RequestQueue waiting_;
     bool launching_ = false;
+    std::shared_ptr<char> alive_ = std::make_shared<char>();
 };
 
 }  // namespace weft::iscsi

@@ -34,18 +34,19 @@ void InitiatorDisk::try_again(Flight& flight, const Fate& fate) {
     // One that was begun and broken off has perhaps been done in part; after a later write to the
     // same place it must not be done again (initiator_command.hpp).
     const bool begun = fate.kind == FateKind::again && fate.key != wire::SenseKey::unit_attention;
+    if (begun) flight.was_begun();
     const unsigned most = fate.kind == FateKind::later ? busy_attempts_max : command_attempts_max;
-    if (++flight.attempts > most || (begun && flight.overtaken()))
+    if (++flight.attempts > most || (flight.perhaps_carried_out() && flight.overtaken()))
         return complete(flight, fate.error);
     if (fate.kind == FateKind::later) return session_.submit_later(flight);
-    session_.submit(flight);
+    session_.submit_again(flight);
 }
 
 void InitiatorDisk::note_attention(wire::AdditionalSense additional) {
     const bool look = additional == wire::AdditionalSense::capacity_data_has_changed ||
                       additional == wire::AdditionalSense::medium_may_have_changed;
-    if (!look || probe_.busy()) return;
-    probe_.look_again([this](Result<void> outcome) {
+    if (!look || probe_->busy()) return;
+    probe_->look_again([this](Result<void> outcome) {
         if (outcome) take_facts();
         if (!outcome && outcome.error().code == Code::access_denied) give_up(outcome.error());
     });
@@ -83,7 +84,7 @@ Result<void> InitiatorDisk::read_status(Flight& flight, std::size_t size) {
     std::uint64_t at = request.offset;
     const std::uint64_t end = request.offset + request.length;
     request.extent_count = 0;
-    const bool zero = probe_.facts().unmapped_reads_zero;
+    const bool zero = probe_->facts().unmapped_reads_zero;
     while (at < end && request.extent_count < request.extents.size()) {
         const auto descriptor = decode<wire::LbaStatusDescriptor>(rest);
         if (!descriptor) break;

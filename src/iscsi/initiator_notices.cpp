@@ -27,6 +27,8 @@ void InitiatorSession::take(InitiatorConnection& connection, const ReceivedPdu& 
             return take_reject(pdu);
         case wire::IscsiOpcode::text_response:
             return take_text(pdu);
+        case wire::IscsiOpcode::task_management_response:
+            return take_management(pdu);
         case wire::IscsiOpcode::logout_response:
             return end_session({.code = Code::disconnected});
         default:
@@ -63,11 +65,22 @@ void InitiatorSession::take_asynchronous(const ReceivedPdu& pdu) {
 }
 
 void InitiatorSession::take_reject(const ReceivedPdu& pdu) {
+    const auto reject = decode<wire::RejectPdu>(pdu.header);
     const auto refused = decode<wire::BasicHeader>(pdu.data);
+    const bool damaged = reject && reject->reason == wire::RejectReason::data_digest_error;
+    // Data is asked for again, or the command it belongs to is answered accordingly.
+    if (damaged && refused && refused->opcode == wire::IscsiOpcode::data_out) return;
     if (!refused || refused->opcode != wire::IscsiOpcode::scsi_command)
         return end_session({.code = Code::unsupported});
     InitiatorMoverTask* task = find_task(refused->task_tag);
     if (task == nullptr) return;
+    if (damaged) {
+        // If its number is used up the target has taken the command, and only what came along is
+        // at stake. Otherwise it counts as not received, and the next session sends it again.
+        const SequenceNumber32 number(task->command.numbers.command_number);
+        if (number < expected_command_number_) return;
+        return end_session({.code = Code::io_failed});
+    }
     // A command that is refused was not carried out, and its number counts as not received: only a
     // session begun anew has numbers without a hole.
     auto& command = static_cast<InitiatorCommand&>(*task);
@@ -95,6 +108,7 @@ void InitiatorSession::discover(std::function<void(Result<std::vector<Discovered
     WEFT_CHECK(up() && !discovered_);
     discovered_ = std::move(told);
     discovery_joined_.clear();
+    discovery_exchanges_ = 0;
     ask_for_targets(wire::TargetTransferTag::none);
 }
 
@@ -115,7 +129,8 @@ void InitiatorSession::ask_for_targets(wire::TargetTransferTag tag) {
 void InitiatorSession::take_text(const ReceivedPdu& pdu) {
     const auto response = decode<wire::TextResponsePdu>(pdu.header);
     if (!response || !discovered_) return end_session({.code = Code::malformed});
-    if (pdu.data.size() > discovery_bytes_max - discovery_joined_.size())
+    if (pdu.data.size() > discovery_bytes_max - discovery_joined_.size() ||
+        ++discovery_exchanges_ > discovery_exchanges_max)
         return end_discovery(Error{.code = Code::exhausted});
     discovery_joined_ += text_of(pdu.data);
     if (response->final) return end_discovery(read_discovery());

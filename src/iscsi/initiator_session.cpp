@@ -59,9 +59,10 @@ void InitiatorSession::attach(std::size_t index, InitiatorDatamover& mover) {
 }
 
 void InitiatorSession::attach_failed(std::size_t index, Error why) {
+    const bool dispensable = can_do_without(*connections_[index]);
     connections_[index]->forget();
     if (state_ == State::ending) return finish_down();
-    end_session(why);
+    if (!dispensable) end_session(why);
 }
 
 void InitiatorSession::logged_in(InitiatorConnection& connection, const LoginInitiator& login) {
@@ -91,7 +92,14 @@ void InitiatorSession::logged_in(InitiatorConnection& connection, const LoginIni
     start_waiting();
 }
 
-void InitiatorSession::login_failed(Error why, const LoginInitiator& login) {
+/// One more connection that never came to be: the session goes on with those it has.
+bool InitiatorSession::can_do_without(const InitiatorConnection& connection) const {
+    return connection.index() > 0 && !connection.was_ready && state_ == State::up;
+}
+
+void InitiatorSession::login_failed(InitiatorConnection& connection, Error why,
+                                    const LoginInitiator& login) {
+    if (can_do_without(connection)) return connection.close();
     login_status_ = login.status();
     redirected_to_ = login.target_address();
     end_session(why);
@@ -99,8 +107,10 @@ void InitiatorSession::login_failed(Error why, const LoginInitiator& login) {
 
 void InitiatorSession::connection_lost(InitiatorConnection& connection, std::optional<Error> why) {
     const bool ours = connection.state() == InitiatorConnection::State::closing;
+    const bool dispensable = can_do_without(connection);
     connection.forget();
     user_.connection_unwanted(connection.index());
+    if (dispensable) return;
     if (state_ != State::ending)
         end_session(ours ? why_down_ : why.value_or(Error{.code = Code::disconnected}));
     else
@@ -125,6 +135,7 @@ void InitiatorSession::finish_down() {
     });
     if (!alone) return;
     state_ = State::down;
+    rescue_.reset();
     if (discovered_) end_discovery(why_down_);
     collect_unfinished();
     user_.deadline_changed();
@@ -141,18 +152,14 @@ void InitiatorSession::collect_unfinished() {
     under_way_ = again_under_way_ = 0;
     std::ranges::sort(unfinished, {},
                       [](const InitiatorCommand* command) { return command->journey.order; });
-    IntrusiveQueue<InitiatorCommand> again;
+    IntrusiveQueue<InitiatorCommand> again, again_first;
     std::vector<InitiatorCommand*> over;
     for (InitiatorCommand* command : unfinished) {
-        const bool harmless = command->effect == Effect::reads ||
-                              (command->effect == Effect::replaces && options_.send_writes_again &&
-                               !command->journey.overtaken);
         if (command->journey.answered && !command->journey.damaged) {
             over.push_back(command);
-        } else if (harmless) {
-            ++sent_again_;
+        } else if (may_send_again(*command)) {
             command->journey.again = true;
-            again.push_back(*command);
+            (command->journey.first ? again_first : again).push_back(*command);
         } else {
             command->journey.end = {.delivered = Error{.code = Code::disconnected}};
             over.push_back(command);
@@ -160,6 +167,8 @@ void InitiatorSession::collect_unfinished() {
     }
     again.append(waiting_);
     waiting_ = again;
+    again_first.append(first_);
+    first_ = again_first;
     held_ = false;
     for (InitiatorCommand* command : over) {
         const CommandEnd end = command->journey.end;
@@ -168,11 +177,21 @@ void InitiatorSession::collect_unfinished() {
     }
 }
 
+bool InitiatorSession::may_send_again(InitiatorCommand& command) {
+    const bool harmless = command.effect == Effect::reads ||
+                          (command.effect == Effect::replaces && options_.send_writes_again &&
+                           !command.journey.overtaken);
+    if (!harmless || ++command.journey.resends > command_resends_max) return false;
+    ++sent_again_;
+    return true;
+}
+
 void InitiatorSession::give_up(Error why) {
     IntrusiveQueue<InitiatorCommand> all;
     all.append(first_);
     all.append(waiting_);
-    all.append(later_);
+    for (InitiatorCommand* command : std::exchange(later_, {})) all.push_back(*command);
+    again_later_ = 0;
     later_deadline_.reset();
     while (!all.empty()) {
         InitiatorCommand& command = all.pop_front();
@@ -196,6 +215,7 @@ std::optional<Instant> InitiatorSession::deadline() const {
     std::optional<Instant> soonest = login_deadline_;
     auto consider = [&](Instant when) { soonest = soonest ? std::min(*soonest, when) : when; };
     if (later_deadline_) consider(*later_deadline_);
+    if (rescue_) consider(rescue_->patience_ends);
     if (state_ == State::up)
         for (const auto& connection : connections_)
             if (connection->state() != InitiatorConnection::State::none)
@@ -208,17 +228,28 @@ void InitiatorSession::tick(Instant now) {
     if (login_deadline_ && now >= *login_deadline_) return end_session({.code = Code::timed_out});
     if (later_deadline_ && now >= *later_deadline_) {
         later_deadline_.reset();
-        waiting_.append(later_);
+        again_later_ = 0;
+        // In front, as submit_again() has it.
+        IntrusiveQueue<InitiatorCommand> ordinary;
+        for (InitiatorCommand* command : std::exchange(later_, {}))
+            (command->journey.first ? first_ : ordinary).push_back(*command);
+        ordinary.append(waiting_);
+        waiting_ = ordinary;
         start_waiting();
     }
     if (state_ != State::up) return;
     for (auto& connection : connections_) {
         if (connection->state() == InitiatorConnection::State::none) continue;
         const Duration silence = now - connection->last_heard;
-        if (silence >= target_silence * 2) return end_session({.code = Code::timed_out});
+        if (silence >= target_silence * 2) {
+            if (!can_do_without(*connection)) return end_session({.code = Code::timed_out});
+            connection->close();
+            continue;
+        }
         if (silence >= target_silence && connection->ready() && !connection->pinged)
             ping(*connection);
     }
+    watch_commands();
 }
 
 }  // namespace weft::iscsi

@@ -22,6 +22,7 @@
 #include "base/sequence_number.hpp"
 #include "iscsi/initiator_command.hpp"
 #include "iscsi/initiator_connection.hpp"
+#include "wire/iscsi_task_management.hpp"
 
 namespace weft::iscsi {
 
@@ -42,6 +43,9 @@ struct SessionOptions {
     std::optional<ChapCredentials> credentials{};
     std::optional<ChapCredentials> expected_of_target{};
     bool send_writes_again = true;
+    /// A command that takes longer is aborted; counted from the tick after it was sent. Zero: none
+    /// is.
+    Duration command_patience{};
 };
 
 class InitiatorSessionUser {
@@ -84,8 +88,13 @@ public:
     /// While held, only what is submitted first goes: somebody is looking whether the logical unit
     /// is still the one it was.
     void hold(bool held);
+    // The same command once more, which the target turned away or broke off. What is known of its
+    // journey still counts.
+    void submit_again(InitiatorCommand& command);
     /// After a pause: the target was busy.
     void submit_later(InitiatorCommand& command);
+    /// The session is not what it should be: it ends, and may be begun anew.
+    void drop(Error why) { end_session(why); }
     /// All that waits ends with this error: nobody believes any more that the session comes back.
     void give_up(Error why);
     /// Says goodbye when nothing is under way; then session_down comes with Code::disconnected.
@@ -108,6 +117,7 @@ public:
     /// Sessions begun, commands sent again: for statistics and tests.
     std::uint64_t logins() const { return logins_; }
     std::uint64_t sent_again() const { return sent_again_; }
+    std::uint64_t rescues() const { return rescues_; }
 
     std::optional<Instant> deadline() const;
     void tick(Instant now);
@@ -120,14 +130,17 @@ private:
     static constexpr std::uint32_t ping_tag = 0xf0;  ///< and up, one per connection: above any slot
     static constexpr std::uint32_t text_tag = 0xe0;
     static constexpr std::uint32_t logout_tag = 0xe1;
+    static constexpr std::uint32_t rescue_tag = 0xe2;
     static_assert(initiator_commands_max <= text_tag);
 
     LoginOptions login_options(std::size_t index);
     void logged_in(InitiatorConnection& connection, const LoginInitiator& login);
-    void login_failed(Error why, const LoginInitiator& login);
+    void login_failed(InitiatorConnection& connection, Error why, const LoginInitiator& login);
     void connection_lost(InitiatorConnection& connection, std::optional<Error> why);
     void end_session(Error why);
     void collect_unfinished();
+    bool may_send_again(InitiatorCommand& command);
+    bool can_do_without(const InitiatorConnection& connection) const;
     void finish_down();
 
     void heard(const wire::TargetNumbers& numbers);
@@ -150,6 +163,20 @@ private:
     bool window_open() const { return command_number_ <= max_command_number_; }
     void mark_overtaken(const InitiatorCommand& acknowledged);
     void log_out_if_idle();
+
+    /// What is being done about a command that takes too long (initiator_rescue.cpp).
+    struct Rescue {
+        enum class Step : std::uint8_t { abort, reset } step;
+        InitiatorCommand* command;  ///< null: it was answered after all
+        std::size_t connection;
+        wire::LogicalUnit unit;
+        Instant patience_ends;
+    };
+    void watch_commands();
+    void rescue(InitiatorCommand& command);
+    void try_next_rescue();
+    void send_rescue(wire::TaskManagementFunction function);
+    void take_management(const ReceivedPdu& pdu);
     void ping(InitiatorConnection& connection);
 
     SessionOptions options_;
@@ -165,6 +192,7 @@ private:
     std::string redirected_to_;
     std::uint64_t logins_ = 0;
     std::uint64_t sent_again_ = 0;
+    std::uint64_t rescues_ = 0;  ///< commands that took too long
 
     SequenceNumber32 command_number_{1};
     SequenceNumber32 max_command_number_{0};
@@ -175,10 +203,11 @@ private:
     std::uint32_t generation_ = 0;
     std::size_t under_way_ = 0;
     std::size_t again_under_way_ = 0;  ///< of those, sent again
+    std::size_t again_later_ = 0;      ///< and of those that wait for a moment
     std::uint64_t next_order_ = 1;
     IntrusiveQueue<InitiatorCommand> first_;
     IntrusiveQueue<InitiatorCommand> waiting_;
-    IntrusiveQueue<InitiatorCommand> later_;
+    std::vector<InitiatorCommand*> later_;
     bool draining_ = false;  ///< the target wants us to leave: nothing new is sent
     bool logout_sent_ = false;
     bool starting_ = false;
@@ -186,6 +215,9 @@ private:
 
     std::function<void(Result<std::vector<DiscoveredTarget>>)> discovered_;
     std::string discovery_joined_;
+    std::size_t discovery_exchanges_ = 0;
+
+    std::optional<Rescue> rescue_;
 
     Instant now_{};
     std::optional<Instant> login_deadline_;

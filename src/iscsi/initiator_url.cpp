@@ -35,7 +35,9 @@ std::optional<std::string_view> cut(std::string_view& text, char mark) {
 Result<void> take_option(InitiatorUrl& url, std::string_view name) {
     const std::string_view value = cut(name, '=').value_or("");
     if (name == "iser") {
+        if (!value.empty() && value != "login") return malformed;
         url.over_rdma = true;
+        url.rdma_after_login = value == "login";
     } else if (name == "target_user" || name == "target_password") {
         if (!url.expected_of_target) url.expected_of_target.emplace();
         (name == "target_user" ? url.expected_of_target->name : url.expected_of_target->secret) =

@@ -4,9 +4,10 @@
 //     iscsi://[user[%secret]@]host[:port]/target-name/unit
 //     iscsi://[user[%secret]@]host[:port]                    all targets there
 //
-// iser:// is the same over RDMA, and so is ?iser at the end. Other options, joined by &, that are
-// known: target_user, target_password (the target must prove itself), header_digest=crc32c,
-// data_digest=crc32c.
+// iser:// is the same over RDMA, and so is ?iser at the end; ?iser=login logs in over TCP and turns
+// to RDMA behind that, as RFC 7145 has it, if the target knows how. Other options, joined by &,
+// that are known: target_user, target_password (the target must prove itself),
+// header_digest=crc32c, data_digest=crc32c.
 #pragma once
 
 #include <optional>
@@ -20,6 +21,7 @@ namespace weft::iscsi {
 
 struct InitiatorUrl {
     bool over_rdma = false;
+    bool rdma_after_login = false;
     Address address;
     std::string target_name;  ///< empty: which targets there are is the question
     std::uint32_t unit = 0;

@@ -40,11 +40,18 @@ inline constexpr std::uint32_t initiator_requests_max = 8;
 inline constexpr std::size_t initiator_control_max = 64;
 /// The longest data segment of a PDU that is no data: text, sense, what a ping carries.
 inline constexpr std::size_t initiator_scratch = 64u << 10;
+/// Data-In of one command that may be asked for again at a time (recovery level 1), and how often
+/// anything may be, before the connection is taken for useless.
+inline constexpr std::size_t initiator_holes_max = 8;
+inline constexpr std::size_t initiator_snacks_max = 256;
 /// Connections of one session.
 inline constexpr std::size_t initiator_connections_max = 8;
 /// How often a command that was not carried out for a passing reason is tried again: a unit
 /// attention is told once per cause, a full target several times.
 inline constexpr unsigned command_attempts_max = 16;
+/// How often a command is sent again because its session was lost or its data damaged: one that
+/// does that each time is not to be had.
+inline constexpr unsigned command_resends_max = 5;
 /// And a target that is busy is asked for half a minute.
 inline constexpr unsigned busy_attempts_max = 600;
 /// Between two tries at a target that is busy.
@@ -52,6 +59,10 @@ inline constexpr Duration busy_pause = std::chrono::milliseconds(50);
 /// After so long without a word from the target it is asked for one, and after so long again given
 /// up.
 inline constexpr Duration target_silence = std::chrono::seconds(5);
+/// A command that takes longer is aborted, unless told otherwise; and a target that takes longer to
+/// say that it did so is asked for more.
+inline constexpr Duration command_patience_usual = std::chrono::seconds(60);
+inline constexpr Duration rescue_patience = std::chrono::seconds(15);
 /// A login that takes longer has failed.
 inline constexpr Duration login_patience = std::chrono::seconds(30);
 /// The longest read or write a disk of ours asks for in one command, if the target does not want
@@ -64,5 +75,10 @@ inline constexpr std::uint32_t initiator_zero_blocks_max = 1u << 22;
 inline constexpr std::size_t initiator_extents_max = 64;
 /// Text a target may send about the targets there are, and their number.
 inline constexpr std::size_t discovery_bytes_max = 4u << 20;
+/// And the answers it may take for that.
+inline constexpr std::size_t discovery_exchanges_max = 8192;
+/// Blocks of other sizes than these are no disk's.
+inline constexpr std::uint32_t block_bytes_min = 512;
+inline constexpr std::uint32_t block_bytes_max = 64u << 10;
 
 }  // namespace weft::iscsi

@@ -29,6 +29,8 @@ inline constexpr std::size_t outstanding_requests_bound = 4;
 /// Parts of one command's data that may be asked for again at a time (error recovery level 1).
 inline constexpr std::size_t holes_max = 8;
 
+/// Runs of one command's Data-In that wait to be sent once more.
+inline constexpr std::size_t repeats_max = 8;
 /// PDUs that have gone and are not acknowledged, at error recovery level 1: every task's, and as
 /// many others. An initiator that lets more of them pile up acknowledges nothing.
 inline constexpr std::uint32_t kept_answers_max = 2 * session_tasks_max;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/bytes.hpp"
+#include "base/sequence_number.hpp"
 
 namespace weft::iscsi {
 
@@ -24,8 +25,9 @@ void TcpInitiatorMover::begin_full_feature(const ConnectionTerms& terms) {
 }
 
 void TcpInitiatorMover::stamp(std::span<std::byte> header) {
-    store_big_endian<4>(user_.expected_status_number(),
-                        header.data() + wire::expected_status_number_at);
+    SequenceNumber32 expected(user_.expected_status_number());
+    for (const auto number : unsettled_) expected = std::min(expected, SequenceNumber32(number));
+    store_big_endian<4>(expected.value(), header.data() + wire::expected_status_number_at);
 }
 
 void TcpInitiatorMover::Slot::about_to_go() {
@@ -63,6 +65,9 @@ void TcpInitiatorMover::start(InitiatorMoverTask& task) {
     slot.over = slot.damaged = slot.receiving = false;
     slot.burst = {};
     slot.requests.clear();
+    slot.holes.clear();
+    slot.held.reset();
+    slot.to_acknowledge.reset();
     slot.next_data_number = slot.next_request_number = 0;
     slot.placed = 0;
     if (failed_) return;  // lost() is about to come, and then it is the user's again

@@ -7,11 +7,13 @@
 // of its memory is lent or being filled.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <list>
 #include <memory>
 #include <vector>
 
+#include "base/fixed_vector.hpp"
 #include "base/ring.hpp"
 #include "iscsi/datamover.hpp"
 #include "iscsi/limits.hpp"
@@ -20,6 +22,12 @@
 #include "weft/world.hpp"
 
 namespace weft::iscsi {
+
+/// A status that came before the data was whole.
+struct HeldStatus {
+    wire::ScsiResponsePdu response{};
+    FixedVector<std::byte, 252> sense{};
+};
 
 class TcpInitiatorMover final : public InitiatorDatamover, public StreamEngine {
 public:
@@ -66,6 +74,11 @@ private:
         bool damaged = false;
         Burst burst{};
         Ring<Burst> requests{initiator_requests_max};
+        /// Numbers of Data-In that came damaged and were asked for again (recovery level 1).
+        FixedVector<std::uint32_t, initiator_holes_max> holes;
+        std::optional<HeldStatus> held;
+        /// What the target wants to have acknowledged when there is no hole.
+        std::optional<wire::DataInPdu> to_acknowledge;
         std::uint32_t next_data_number = 0;
         std::uint32_t next_request_number = 0;
         std::uint64_t placed = 0;
@@ -74,6 +87,9 @@ private:
         bool may_go_again() const override { return burst.left > 0; }
         Then gone() override;
         void dropped() override { queued = false; }
+        bool has_hole(std::uint32_t number) const {
+            return std::find(holes.begin(), holes.end(), number) != holes.end();
+        }
     };
 
     /// Its copy of what send() was given.
@@ -107,6 +123,22 @@ private:
     void end_control(ConstBuffer segment);
     void answer(Slot& slot, const InitiatorAnswer& answer);
 
+    // Recovery level 1: what came damaged is asked for again (tcp_initiator_recovery.cpp).
+    bool recovers() const { return terms_.error_recovery_level > 0; }
+    /// False: it cannot be had again.
+    bool ask_for_data_again(Slot& slot);
+    void fill_hole(Slot& slot, std::uint32_t number);
+    void go_on_if_whole(Slot& slot);
+    void acknowledge_data(Slot& slot);
+    /// The status of a command came; it is told when its data is whole.
+    void take_status(Slot& slot, const wire::ScsiResponsePdu& response, ConstBuffer sense);
+    Result<void> ask_for_status_again(std::uint32_t number);
+    /// How a status counts: one that came before, and was asked for again, does not.
+    StatusCount count_of(std::uint32_t status_number) const;
+    void settle(std::uint32_t status_number);
+    void leave_unsettled(std::uint32_t status_number);
+    void send_snack(const wire::SnackRequestPdu& snack);
+
     InitiatorDatamoverUser& user_;
     std::unique_ptr<Stream> stream_;
     ConnectionTerms terms_;
@@ -124,7 +156,11 @@ private:
     wire::BasicHeader basic_{};
     wire::DataInPdu data_in_{};
     wire::ScsiResponsePdu response_{};
-    Slot* receiving_ = nullptr;  ///< null while a Data-In arrives: nobody wants it any more
+    /// Statuses that came and may not be acknowledged yet: something of them is missing.
+    std::vector<std::uint32_t> unsettled_;
+    std::uint32_t status_number_ = 0;  ///< of the PDU at hand, if it is no data
+    std::size_t asked_in_vain_ = 0;    ///< since something last came as it should
+    Slot* receiving_ = nullptr;        ///< null while a Data-In arrives: nobody wants it any more
 };
 
 }  // namespace weft::iscsi

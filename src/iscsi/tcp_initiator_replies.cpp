@@ -56,7 +56,8 @@ Result<void> TcpInitiatorMover::take_header(const PduHeader& header) {
 
 Result<void> TcpInitiatorMover::take_data_in(const PduHeader& header) {
     WEFT_TRY(data_in_, decode<wire::DataInPdu>(header.octets));
-    user_.heard(data_in_.numbers, data_in_.has_status ? StatusCount::counts : StatusCount::peeks);
+    user_.heard(data_in_.numbers, data_in_.has_status ? count_of(data_in_.numbers.status_number)
+                                                      : StatusCount::peeks);
     receiving_ = find(data_in_.task_tag);
     if (receiving_ == nullptr) {
         // Of a command that was given up: what was on its way is let go by.
@@ -64,12 +65,19 @@ Result<void> TcpInitiatorMover::take_data_in(const PduHeader& header) {
         return {};
     }
     Slot& slot = *receiving_;
-    const bool in_turn = data_in_.data_number == slot.next_data_number;
-    slot.next_data_number = data_in_.data_number + 1;
+    // Until its data is here and whole: what is sent meanwhile must not acknowledge it.
+    if (data_in_.has_status) leave_unsettled(data_in_.numbers.status_number);
+    const bool again = slot.has_hole(data_in_.data_number);
+    const bool in_turn = again || data_in_.data_number == slot.next_data_number;
     const bool fits =
         within(data_in_.buffer_offset, data_in_.data_length, block::total_size(slot.task->data_in));
-    const bool adjoins = data_in_.buffer_offset == slot.placed || !terms_.data_in_order;
+    const bool adjoins = again || data_in_.buffer_offset == slot.placed || !terms_.data_in_order;
     if (!in_turn || !fits || !adjoins) slot.damaged = true;
+    if (!again) {
+        slot.next_data_number = data_in_.data_number + 1;
+        // As far as it will be in place, when all holes are filled.
+        if (!slot.damaged) slot.placed += data_in_.data_length;
+    }
     if (data_in_.data_length == 0) {
         end_data_in(true);
     } else if (slot.damaged) {
@@ -85,23 +93,31 @@ void TcpInitiatorMover::end_data_in(bool digest_good) {
     if (receiving_ == nullptr) return;
     Slot& slot = *std::exchange(receiving_, nullptr);
     slot.receiving = false;
+    if (slot.over) {
+        if (data_in_.has_status) settle(data_in_.numbers.status_number);
+        return retire_if_over(slot);
+    }
+    if (!digest_good && ask_for_data_again(slot)) return;
     if (!digest_good) slot.damaged = true;
-    if (!slot.damaged) slot.placed += data_in_.data_length;
-    if (slot.over) return retire_if_over(slot);
+    if (recovers()) {
+        fill_hole(slot, data_in_.data_number);
+        if (data_in_.acknowledge) slot.to_acknowledge = data_in_;
+        if (!data_in_.has_status) return go_on_if_whole(slot);
+    }
     if (!data_in_.has_status) return;
-    InitiatorAnswer with_data;
-    with_data.response = {.residual = data_in_.residual,
-                          .status = data_in_.status,
-                          .task_tag = data_in_.task_tag,
-                          .numbers = data_in_.numbers,
-                          .expected_data_number = slot.next_data_number,
-                          .residual_count = data_in_.residual_count};
-    answer(slot, with_data);
+    take_status(slot,
+                {.residual = data_in_.residual,
+                 .status = data_in_.status,
+                 .task_tag = data_in_.task_tag,
+                 .numbers = data_in_.numbers,
+                 .expected_data_number = slot.next_data_number,
+                 .residual_count = data_in_.residual_count},
+                {});
 }
 
 void TcpInitiatorMover::answer(Slot& slot, const InitiatorAnswer& answer) {
     InitiatorAnswer whole = answer;
-    whole.placed = slot.placed;
+    whole.placed = slot.damaged ? 0 : slot.placed;
     whole.damaged = slot.damaged;
     slot.over = true;
     user_.responded(*slot.task, whole);
@@ -135,9 +151,11 @@ Result<void> TcpInitiatorMover::take_request(const PduHeader& header) {
 
 Result<void> TcpInitiatorMover::take_response(const PduHeader& header) {
     WEFT_TRY(response_, decode<wire::ScsiResponsePdu>(header.octets));
-    user_.heard(response_.numbers, StatusCount::counts);
+    status_number_ = response_.numbers.status_number;
+    user_.heard(response_.numbers, count_of(response_.numbers.status_number));
     if (response_.data_length == 0) return end_response({});
     if (!receiver_.can_collect(response_.data_length)) return broken_rule;
+    leave_unsettled(status_number_);
     receiver_.collect();
     return {};
 }
@@ -145,11 +163,10 @@ Result<void> TcpInitiatorMover::take_response(const PduHeader& header) {
 Result<void> TcpInitiatorMover::end_response(ConstBuffer segment) {
     WEFT_TRY(const auto parts, wire::split_sense_segment(segment));
     Slot* slot = find(response_.task_tag);
-    if (slot == nullptr) return {};
-    InitiatorAnswer plain;
-    plain.response = response_;
-    plain.sense = parts.sense;
-    answer(*slot, plain);
+    if (slot == nullptr)
+        settle(response_.numbers.status_number);
+    else
+        take_status(*slot, response_, parts.sense);
     return {};
 }
 
@@ -160,12 +177,14 @@ Result<void> TcpInitiatorMover::take_control(const PduHeader& header) {
     // A ping of the target's own carries the number of a status that is yet to come.
     const bool unasked = basic_.opcode == wire::IscsiOpcode::nop_in &&
                          basic_.task_tag == wire::InitiatorTaskTag::none;
-    user_.heard(numbers, unasked ? StatusCount::peeks : StatusCount::counts);
+    status_number_ = numbers.status_number;
+    user_.heard(numbers, unasked ? StatusCount::peeks : count_of(numbers.status_number));
     if (basic_.data_length == 0) {
         end_control({});
         return {};
     }
     if (!receiver_.can_collect(basic_.data_length)) return broken_rule;
+    if (!unasked) leave_unsettled(status_number_);
     receiver_.collect();
     return {};
 }
@@ -179,9 +198,9 @@ Result<void> TcpInitiatorMover::take_segment(const PduData& data) {
         end_data_in(data.digest_good);
         return {};
     }
-    // Without recovery within a connection there is no way to have it again.
-    if (!data.digest_good) return Error{.code = Code::io_failed};
+    if (!data.digest_good) return ask_for_status_again(status_number_);
     if (basic_.opcode == wire::IscsiOpcode::scsi_response) return end_response(data.collected);
+    settle(status_number_);
     end_control(data.collected);
     return {};
 }

@@ -206,14 +206,7 @@ void TcpTargetMover::pump(Slot& slot) {
 void TcpTargetMover::answer(TargetMoverTask& task, const TargetAnswer& answer) {
     Slot& slot = slot_of(task);
     WEFT_CHECK(slot.task == &task && !slot.taking && slot.sending == Slot::Sending::nothing);
-    slot.answer = answer;
-    slot.total_in = std::min<std::uint64_t>(block::total_size(answer.data_in), task.in_length);
-    slot.segment_max = terms_.send_segment_max;
-    slot.sent_in = 0;
-    slot.data_number = 0;
-    slot.repeated = false;
-    slot.repeat_from = slot.repeat_to = 0;
-    slot.load_answer();
+    slot.begin_answer(answer);
     queue(slot);
 }
 
@@ -320,31 +313,52 @@ void TcpTargetMover::let_go_of_acknowledged() {
     }
 }
 
-/// An initiator missed something, and asks for it again (RFC 7143 section 11.16).
+/// An initiator missed something and asks for it again, or says what it has (RFC 7143 section
+/// 11.16).
 void TcpTargetMover::snack_came(const ReceivedPdu& pdu) {
     auto request = decode<wire::SnackRequestPdu>(pdu.header);
-    if (!request || terms_.error_recovery_level == 0 || !repeat(*request))
-        user_.refused(pdu, wire::RejectReason::snack_reject);
+    auto refused = request ? refusal_or_repeat(*request) : wire::RejectReason::protocol_error;
+    if (refused) user_.refused(pdu, *refused);
 }
 
-bool TcpTargetMover::repeat(const wire::SnackRequestPdu& request) {
-    if (request.type == wire::SnackType::status)
-        return repeat_status(request.first_of_run, request.run_length);
-    if (request.type != wire::SnackType::data_or_ready_to_transfer) return false;
-    auto* task = user_.find_task(request.task_tag);
-    if (task == nullptr) return false;
-    Slot& slot = slot_of(*task);
-    if (slot.sending == Slot::Sending::kept) {
-        auto end =
-            request.run_length == 0 ? slot.data_number : request.first_of_run + request.run_length;
-        return slot.repeat_data(request.first_of_run, end);
+std::optional<wire::RejectReason> TcpTargetMover::refusal_or_repeat(
+    const wire::SnackRequestPdu& request) {
+    using enum wire::RejectReason;
+    if (terms_.error_recovery_level == 0) return snack_reject;
+    switch (request.type) {
+        case wire::SnackType::status:
+            return repeat_status(request.first_of_run, request.run_length)
+                       ? std::nullopt
+                       : std::optional(protocol_error);
+        case wire::SnackType::data_acknowledgement: {
+            const auto index = request.transfer_or_snack_tag >> 16;
+            auto* slot = index < slots_.size() ? slots_[index].get() : nullptr;
+            const bool known = slot != nullptr && slot->task != nullptr && slot->answers() &&
+                               slot->task->logical_unit == request.logical_unit;
+            if (known && slot->data_acknowledged(request.first_of_run)) return std::nullopt;
+            return invalid_data_acknowledgement;
+        }
+        case wire::SnackType::data_or_ready_to_transfer:
+        case wire::SnackType::resegmented_data:
+            break;
+        default:
+            return protocol_error;
     }
-    if (slot.sending != Slot::Sending::nothing) return false;
+    auto* task = user_.find_task(request.task_tag);
+    if (task == nullptr) return protocol_error;
+    Slot& slot = slot_of(*task);
+    if (request.type == wire::SnackType::resegmented_data) {
+        if (!slot.answers() || request.transfer_or_snack_tag == 0) return protocol_error;
+        slot.resegment(request.transfer_or_snack_tag);
+        return std::nullopt;
+    }
+    if (slot.answers()) return slot.repeat_data(request.first_of_run, request.run_length);
+    if (slot.sending != Slot::Sending::nothing) return snack_reject;
     auto again = slot.transfer.repeat_request(request.first_of_run);
-    if (!again) return false;
+    if (!again) return protocol_error;
     slot.load_request(*again);
     queue(slot);
-    return true;
+    return std::nullopt;
 }
 
 bool TcpTargetMover::repeat_status(std::uint32_t first, std::uint32_t count) {

@@ -89,7 +89,7 @@ private:
     void keep(Counted& pdu);
     void let_go_of_acknowledged();
     void snack_came(const ReceivedPdu& pdu);
-    bool repeat(const wire::SnackRequestPdu& request);
+    std::optional<wire::RejectReason> refusal_or_repeat(const wire::SnackRequestPdu& request);
     bool repeat_status(std::uint32_t first, std::uint32_t count);
 
     TargetDatamoverUser& user_;

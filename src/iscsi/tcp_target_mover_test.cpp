@@ -68,7 +68,91 @@ TEST_F(TcpTarget, sends_data_and_status_again_until_they_are_acknowledged) {
 
     acknowledge(talk, last.numbers.status_number + 1);
     talk.say(snack(SnackType::data_or_ready_to_transfer, read.task_tag, 0, 1));
-    EXPECT_EQ(talk.expect<wire::RejectPdu>().reason, RejectReason::snack_reject);
+    EXPECT_EQ(talk.expect<wire::RejectPdu>().reason, RejectReason::protocol_error);
+}
+
+TEST_F(TcpTarget, sends_again_no_data_that_was_acknowledged) {
+    auto& talk = logged_in({{"ErrorRecoveryLevel", "1"},
+                            {"MaxRecvDataSegmentLength", "512"},
+                            {"FirstBurstLength", "1024"},
+                            {"MaxBurstLength", "1024"}});
+    auto read = transfer(talk, false, 1, 8);
+    talk.say(read);
+    std::vector<wire::DataInPdu> came;
+    for (int i = 0; i < 8; ++i) came.push_back(talk.expect<wire::DataInPdu>());
+    for (std::size_t i = 0; i < 8; ++i) {
+        const bool asks = i == 1 || i == 3 || i == 5;
+        EXPECT_EQ(came[i].acknowledge, asks) << "once for each burst but the last, " << i;
+        EXPECT_EQ(came[i].transfer_tag == wire::TargetTransferTag::none, !asks);
+        EXPECT_EQ(came[i].logical_unit, asks ? read.logical_unit : wire::LogicalUnit{});
+    }
+    auto has = [&](std::uint32_t next) {
+        return wire::SnackRequestPdu{
+            .type = SnackType::data_acknowledgement,
+            .logical_unit = read.logical_unit,
+            .task_tag = wire::InitiatorTaskTag::none,
+            .transfer_or_snack_tag = static_cast<std::uint32_t>(came[3].transfer_tag),
+            .first_of_run = next};
+    };
+    talk.say(has(4));
+    talk.expect_silence();
+    talk.say(snack(SnackType::data_or_ready_to_transfer, read.task_tag, 3, 2));
+    EXPECT_EQ(talk.expect<wire::RejectPdu>().reason, RejectReason::protocol_error);
+    talk.say(snack(SnackType::data_or_ready_to_transfer, read.task_tag, 0, 0));
+    for (std::size_t i = 4; i < 8; ++i) {
+        auto again = talk.expect<wire::DataInPdu>();
+        again.numbers = came[i].numbers;
+        EXPECT_EQ(again, came[i]) << "all that is not acknowledged, as it was, " << i;
+    }
+    for (std::uint32_t impossible : {3u, 9u}) {
+        talk.say(has(impossible));
+        EXPECT_EQ(talk.expect<wire::RejectPdu>().reason,
+                  RejectReason::invalid_data_acknowledgement);
+    }
+}
+
+TEST_F(TcpTarget, cuts_data_anew_when_the_initiator_takes_other_segments) {
+    auto data = pattern(4096, 3);
+    std::copy(data.begin(), data.end(), memory.lend(BlockOperation::write, 0, 4096).begin());
+    auto& talk = recovering();
+    auto read = transfer(talk, false, 0, 8);
+    talk.say(read);
+    wire::DataInPdu last;
+    for (int i = 0; i < 8; ++i) last = talk.expect<wire::DataInPdu>();
+    ASSERT_TRUE(last.has_status);
+    talk.say(wire::TextRequestPdu{.immediate = true,
+                                  .final = true,
+                                  .task_tag = wire::InitiatorTaskTag{800},
+                                  .transfer_tag = wire::TargetTransferTag::none,
+                                  .numbers = {talk.command_number, last.numbers.status_number}},
+             text_of({{"MaxRecvDataSegmentLength", "3072"}}));
+    talk.expect<wire::TextResponsePdu>();
+    auto ask = snack(SnackType::resegmented_data, read.task_tag, 0, 0);
+    ask.transfer_or_snack_tag = 77;
+    ask.expected_status_number = last.numbers.status_number;
+    for (std::uint32_t tag : {77u, 78u}) {
+        ask.transfer_or_snack_tag = tag;
+        talk.say(ask);
+        auto first = talk.expect<wire::DataInPdu>();
+        EXPECT_EQ(first.data_number, 0u);
+        EXPECT_EQ(talk.last.data, std::vector(data.begin(), data.begin() + 3072));
+        auto second = talk.expect<wire::DataInPdu>();
+        EXPECT_EQ(second.data_number, 1u);
+        EXPECT_EQ(second.buffer_offset, 3072u);
+        EXPECT_FALSE(second.has_status) << "the response says which sending it ends";
+        auto response = talk.expect<wire::ScsiResponsePdu>();
+        EXPECT_EQ(response.snack_tag, tag);
+        EXPECT_EQ(response.expected_data_number, 2u);
+        EXPECT_EQ(response.numbers.status_number, last.numbers.status_number);
+    }
+    auto status =
+        snack(SnackType::status, wire::InitiatorTaskTag::none, last.numbers.status_number, 1);
+    status.expected_status_number = last.numbers.status_number;
+    talk.say(status);
+    EXPECT_EQ(talk.expect<wire::ScsiResponsePdu>().snack_tag, 78u);
+    acknowledge(talk, last.numbers.status_number + 2);
+    talk.say(ask);
+    EXPECT_EQ(talk.expect<wire::RejectPdu>().reason, RejectReason::protocol_error);
 }
 
 TEST_F(TcpTarget, sends_responses_of_every_kind_again) {

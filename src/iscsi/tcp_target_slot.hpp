@@ -3,6 +3,8 @@
 // carries its R2Ts and then, piece by piece, its answer. Part of tcp_target_mover.cpp.
 #pragma once
 
+#include <optional>
+
 #include "iscsi/tcp_target_mover.hpp"
 #include "wire/iscsi_segments.hpp"
 
@@ -36,14 +38,21 @@ struct TcpTargetMover::Slot final : Counted {
     std::span<const Buffer> places;
     bool taking = false;  ///< take_data() was called and is not answered
     Sending sending = Sending::nothing;
+    bool answers() const { return sending == Sending::answer || sending == Sending::kept; }
 
     // The answer: what has gone of it, and how it is counted.
     TargetAnswer answer{};
     std::uint64_t total_in = 0;
     std::uint64_t sent_in = 0;
-    std::uint32_t segment_max = 0;  ///< as it was when the answer began: numbers depend on it
+    /// As it was when the answer was cut, first or anew: numbers depend on it.
+    std::uint32_t segment_max = 0;
     std::uint32_t data_number = 0;
     bool last = false;  ///< the PDU at hand ends the answer
+    /// What the initiator has for good (DataACK): all before this.
+    std::uint32_t kept_number = 0;
+    std::uint64_t kept_offset = 0;
+    std::uint32_t snack_tag = 0;    ///< of the last R-Data SNACK: the response carries it
+    bool resegment_wanted = false;  ///< when what goes now has gone
     std::array<std::byte, sense_segment_max> sense_segment{};
     Buffer sense_piece;
 
@@ -51,9 +60,21 @@ struct TcpTargetMover::Slot final : Counted {
     void load_answer();
     /// Data-In PDUs to be sent once more, by their numbers; none if both are the same.
     std::uint32_t repeat_from = 0, repeat_to = 0;
+    /// The same, when what goes now has gone.
+    struct Run {
+        std::uint32_t from = 0, to = 0;
+    };
+    FixedVector<Run, repeats_max> runs;
 
-    /// Sends these once more. False: they have not all gone, or go already.
-    bool repeat_data(std::uint32_t from, std::uint32_t to);
+    void begin_answer(const TargetAnswer& given);
+    /// Sends these once more, when their turn comes. Refused: they have not all gone, or are
+    /// acknowledged, or too many are asked for.
+    std::optional<wire::RejectReason> repeat_data(std::uint32_t from, std::uint32_t length);
+    /// Sends all that is not acknowledged once more, in segments as they are agreed on now, and the
+    /// response with this tag.
+    void resegment(std::uint32_t tag);
+    /// All Data-In before this number has come. False: it cannot have.
+    bool data_acknowledged(std::uint32_t expected);
     void acknowledged() override;
     bool may_go_again() const override {
         return sending == Sending::answer ? !last : repeat_from != repeat_to;
@@ -66,6 +87,10 @@ private:
     void load_response();
     void load_repeated();
     void swap_with_status();
+    wire::DataInPdu data_in_at(std::uint64_t offset, std::uint32_t number) const;
+    std::uint64_t offset_of(std::uint32_t number) const;
+    void resegment_now();
+    void repeat_now(Run run);
     /// The length of the Data-In that begins there.
     std::uint64_t length_at(std::uint64_t offset) const;
     bool ends_sequence(std::uint64_t offset) const;

@@ -2,6 +2,7 @@
 #include "iscsi/unit_probe.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/bytes.hpp"
 #include "iscsi/command_fate.hpp"
@@ -20,10 +21,37 @@ std::string trimmed(const Octets<Count>& field) {
     return text;
 }
 
+bool is_a_size(const UnitFacts& facts) {
+    return std::has_single_bit(facts.block_bytes) && facts.block_bytes >= block_bytes_min &&
+           facts.block_bytes <= block_bytes_max && facts.block_count > 0 &&
+           facts.block_count <= ~std::uint64_t{0} / facts.block_bytes;
+}
+
+/// Of the designators on page 83h those that name the logical unit: others name the port they were
+/// asked for at, or the whole target. Where there is none such, the page must do.
+std::vector<std::byte> names_of_unit(ConstBuffer page) {
+    std::vector<std::byte> names;
+    wire::Designators designators(page);
+    for (auto each = designators.next(); each && *each; each = designators.next()) {
+        const auto& [start, value] = **each;
+        if (start.association != wire::DesignatorAssociation::logical_unit) continue;
+        names.push_back(static_cast<std::byte>(start.type));
+        names.insert(names.end(), value.begin(), value.end());
+    }
+    if (names.empty()) names.assign(page.begin(), page.end());
+    return names;
+}
+
 }  // namespace
 
 UnitProbe::UnitProbe(InitiatorSession& session, wire::LogicalUnit unit)
     : session_(session), unit_(unit) {}
+
+void UnitProbe::leave(std::unique_ptr<UnitProbe> probe) {
+    if (!probe->busy()) return;
+    probe->left_ = true;
+    probe.release()->told_ = nullptr;
+}
 
 void UnitProbe::explore(Told told) {
     WEFT_CHECK(!busy());
@@ -39,6 +67,7 @@ void UnitProbe::look_again(Told told) {
     again_ = true;
     known_identity_ = facts_.identity;
     known_block_bytes_ = facts_.block_bytes;
+    facts_.identity.clear();
     run(Step::ready);
 }
 
@@ -146,6 +175,10 @@ void UnitProbe::ask() {
 }
 
 void UnitProbe::ended(const CommandEnd& end) {
+    if (left_) {
+        delete this;
+        return;
+    }
     if (!end.delivered) return finish(end.delivered);
     const Fate fate = fate_of(end);
     if (fate.kind != FateKind::done) return retry_or_skip(end);
@@ -159,8 +192,9 @@ void UnitProbe::ended(const CommandEnd& end) {
 void UnitProbe::retry_or_skip(const CommandEnd& end) {
     const Fate fate = fate_of(end);
     const bool passing = fate.kind == FateKind::again || fate.kind == FateKind::later;
-    if (passing && ++attempts_ < command_attempts_max) {
-        if (fate.kind == FateKind::later && !again_) return session_.submit_later(*this);
+    const bool later = fate.kind == FateKind::later;
+    if (passing && ++attempts_ < (later ? busy_attempts_max : command_attempts_max)) {
+        if (later) return session_.submit_later(*this);
         return ask();
     }
     switch (step_) {
@@ -174,6 +208,10 @@ void UnitProbe::retry_or_skip(const CommandEnd& end) {
             if (fate.error.code == Code::unsupported || fate.error.code == Code::malformed)
                 return run(Step::capacity_10);
             return finish(fate.error);
+        case Step::identity:
+            // Who was known by it must show it again.
+            if (again_) return finish(fate.error);
+            return run(after(step_));
         default:
             // A page that is listed and not given, or a mode page an old device lacks.
             return run(after(step_));
@@ -201,14 +239,14 @@ bool UnitProbe::read(ConstBuffer data) {
             facts_.blocks_per_physical_exponent = capacity->blocks_per_physical_exponent;
             facts_.provisioning_management = capacity->provisioning_management;
             facts_.unmapped_reads_zero = capacity->unmapped_reads_zero;
-            return facts_.block_bytes > 0;
+            return is_a_size(facts_);
         }
         case Step::capacity_10: {
             const auto capacity = decode<wire::Capacity10>(data);
             if (!capacity) return false;
             facts_.block_count = std::uint64_t{capacity->last_block} + 1;
             facts_.block_bytes = capacity->block_bytes;
-            return facts_.block_bytes > 0;
+            return is_a_size(facts_);
         }
         case Step::pages:
             return read_page(data, VitalProductPage::supported_pages);
@@ -252,7 +290,7 @@ bool UnitProbe::read_page(ConstBuffer data, wire::VitalProductPage page) {
                 0, std::min(facts_.serial.find_first_not_of(' '), facts_.serial.size()));
             break;
         case VitalProductPage::device_identification:
-            facts_.identity.assign(data.begin(), data.end());
+            facts_.identity = names_of_unit(data);
             break;
         case VitalProductPage::block_limits: {
             // Older devices know less of it; what they do not say is zero, which says nothing.

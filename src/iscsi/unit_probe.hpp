@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,6 +40,8 @@ public:
     UnitProbe(InitiatorSession& session, wire::LogicalUnit unit);
     UnitProbe(const UnitProbe&) = delete;
     UnitProbe& operator=(const UnitProbe&) = delete;
+    /// Nobody wants to know any more. If its command is under way, it ends itself with that.
+    static void leave(std::unique_ptr<UnitProbe> probe);
 
     using Told = std::function<void(Result<void>)>;
     /// Finds out everything.
@@ -87,6 +90,7 @@ private:
     std::vector<std::byte> known_identity_;
     std::uint32_t known_block_bytes_ = 0;
     bool again_ = false;
+    bool left_ = false;
     Step step_ = Step::over;
     unsigned attempts_ = 0;
     Told told_;

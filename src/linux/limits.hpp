@@ -70,6 +70,8 @@ inline constexpr std::size_t brief_write_bytes = 128 * 1024;
 /// so many times as long: waiting takes no more than a fiftieth of the loop's time.
 inline constexpr std::chrono::milliseconds slow_in_place{1};
 inline constexpr int patience_after_a_slow_one = 50;
+inline constexpr std::size_t small_file_bytes = 16 * 1024 * 1024;  ///< read as a whole
+inline constexpr std::size_t replacements_waiting = 1024;
 inline constexpr std::size_t bounce_bytes = 256 * 1024;  ///< direct I/O from unaligned memory
 inline constexpr std::size_t zero_bytes = 64 * 1024;     ///< the zeroes written where none are made
 

@@ -92,6 +92,18 @@ Result<std::unique_ptr<BlockDevice>> World::open_disk(const DiskOptions& options
     return FileDisk::open(*files_, options);
 }
 
+Result<std::vector<std::byte>> World::read_file(const std::string& path) {
+    return SmallFiles::read(path);
+}
+
+void World::replace_file(const std::string& path, ConstBuffer contents,
+                         std::function<void(Result<void>)> done) {
+    if (!files_) return weft::World::replace_file(path, contents, std::move(done));
+    if (!small_files_) small_files_.emplace(*files_);
+    if (small_files_->has_room()) return small_files_->replace(path, contents, std::move(done));
+    defer([done = std::move(done)] { done(Error{.code = Code::exhausted}); });
+}
+
 }  // namespace weft::linux
 
 namespace weft {

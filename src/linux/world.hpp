@@ -8,11 +8,13 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "linux/connection.hpp"
 #include "linux/event_loop.hpp"
 #include "linux/file_io.hpp"
 #include "linux/signals.hpp"
+#include "linux/small_files.hpp"
 #include "weft/linux_world.hpp"
 
 namespace weft::linux {
@@ -46,6 +48,9 @@ public:
                                             const Address& from) override;
     Result<std::vector<Address>> resolve(const Address& address) override;
     Result<std::unique_ptr<BlockDevice>> open_disk(const DiskOptions& options) override;
+    Result<std::vector<std::byte>> read_file(const std::string& path) override;
+    void replace_file(const std::string& path, ConstBuffer contents,
+                      std::function<void(Result<void>)> done) override;
 
 private:
     World(std::unique_ptr<EventLoop> loop, const LinuxWorldOptions& options);
@@ -56,6 +61,7 @@ private:
     Signals signals_;
     FileEngine file_engine_ = FileEngine::automatic;
     std::unique_ptr<FileIo> files_;
+    std::optional<SmallFiles> small_files_;
 };
 
 }  // namespace weft::linux

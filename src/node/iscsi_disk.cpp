@@ -23,7 +23,10 @@ IscsiDisk::IscsiDisk(World& world, IscsiTransport& transport, const IscsiInitiat
 }
 
 void IscsiDisk::up() {
-    disk_.session_up([this](Result<void> outcome) { tell(outcome); });
+    disk_.session_up([this](Result<void> outcome) {
+        if (outcome) initiator_.works();
+        tell(outcome);
+    });
 }
 
 void IscsiDisk::gave_up(Error why) {

@@ -26,6 +26,7 @@ SessionOptions session_options(World& world, const IscsiInitiatorOptions& option
     session.credentials = options.url.credentials;
     session.expected_of_target = options.url.expected_of_target;
     session.send_writes_again = options.send_writes_again;
+    session.command_patience = options.command_patience;
     // "10" in the upper bits: chance makes it unique (RFC 7143 section 11.12.5).
     const std::uint64_t chance = world.random();
     session.initiator_session_id = {0x80,
@@ -41,6 +42,8 @@ SessionOptions session_options(World& world, const IscsiInitiatorOptions& option
 }  // namespace
 
 Wishes default_wishes(const InitiatorUrl& url) {
+    // What digests find damaged is asked for again, where that is possible.
+    const bool digests = !url.over_rdma && (url.header_digest || url.data_digest);
     Wishes wishes;
     wishes.terms = {.initiator_segment_max = 262144,
                     .target_segment_max = 262144,
@@ -51,6 +54,7 @@ Wishes default_wishes(const InitiatorUrl& url) {
                     .time_to_wait = 0,
                     .time_to_retain = 0,
                     .max_outstanding_r2t = initiator_requests_max,
+                    .error_recovery_level = digests ? 1u : 0u,
                     .rdma_extensions = url.over_rdma,
                     .rdma_initiator_segment_max = 8192,
                     .rdma_target_segment_max = 8192};
@@ -126,10 +130,13 @@ void IscsiInitiator::fill_with_chance(Buffer octets) {
 
 void IscsiInitiator::session_up() {
     ever_up_ = true;
-    lost_at_.reset();
     redirections_ = 0;
-    pause_ = first_pause;
     holder_.up();
+}
+
+void IscsiInitiator::works() {
+    lost_at_.reset();
+    pause_ = first_pause;
 }
 
 void IscsiInitiator::session_down(Error why) {

@@ -38,6 +38,9 @@ struct IscsiInitiatorOptions {
     std::size_t connections = 1;
     bool discovery = false;
     bool send_writes_again = true;
+    /// How long a command may take before it is aborted and its maker hears that time ran out.
+    /// Zero: as long as it likes.
+    Duration command_patience = iscsi::command_patience_usual;
     /// How long a lost session is tried to be had again. Zero: not at all.
     Duration patience = std::chrono::seconds(120);
 };
@@ -58,6 +61,9 @@ public:
     ~IscsiInitiator();
 
     void begin();
+    /// The session is of use: patience begins afresh when it is lost. Whoever never says so gives
+    /// up a session that comes and goes.
+    void works();
     /// Says goodbye when all is done; gave_up(disconnected) follows.
     void leave();
     iscsi::InitiatorSession& session() { return session_; }
@@ -91,7 +97,7 @@ private:
     bool over_ = false;
     unsigned redirections_ = 0;
     std::optional<Instant> lost_at_;
-    Duration pause_{};
+    Duration pause_ = std::chrono::milliseconds(100);
     iscsi::InitiatorSession session_;
 };
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "node/reservation_file.hpp"
+
 namespace weft::node {
 namespace {
 
@@ -23,8 +25,10 @@ struct IscsiServer::Connection {
 };
 
 struct IscsiServer::Target {
-    explicit Target(scsi::TargetOptions options) : device(std::move(options)) {}
+    Target(scsi::TargetOptions options, std::unique_ptr<ReservationFile> kept)
+        : reservations(std::move(kept)), device(std::move(options)) {}
 
+    std::unique_ptr<ReservationFile> reservations;  ///< none: they end with the target
     scsi::Target device;
     bool leaving = false;
     bool quiet = false;
@@ -81,6 +85,13 @@ IscsiServer::Target* IscsiServer::find(const std::string& name) {
 }
 
 Result<void> IscsiServer::add_target(const std::string& name, iscsi::TargetRules rules) {
+    std::unique_ptr<ReservationFile> reservations;
+    if (!options_.state_folder.empty()) {
+        auto opened =
+            ReservationFile::open(world_, ReservationFile::path_for(options_.state_folder, name));
+        if (!opened) return Error{.code = Code::io_failed, .detail = opened.error().detail};
+        reservations = std::move(*opened);
+    }
     auto& target = targets_.emplace_back(
         scsi::TargetOptions{.name = name,
                             .pool = &pool_,
@@ -88,7 +99,8 @@ Result<void> IscsiServer::add_target(const std::string& name, iscsi::TargetRules
                                              .call_later =
                                                  [this](Duration when, std::function<void()> task) {
                                                      call_later(when, std::move(task));
-                                                 }}});
+                                                 }}},
+        std::move(reservations));
     target.device.add_port(1, 1);
     auto offered = node_.offer(name, target.device, std::move(rules));
     if (offered) return {};
@@ -140,6 +152,7 @@ Result<void> IscsiServer::add_unit(const std::string& target, std::uint32_t numb
                                    BlockDevice& device, scsi::UnitOptions options) {
     auto* found = find(target);
     if (found == nullptr) return Error{.code = Code::not_found};
+    if (options.reservations == nullptr) options.reservations = found->reservations.get();
     auto added = found->device.add_unit(number, device, std::move(options));
     if (!added) return added.error();
     return {};

@@ -31,6 +31,8 @@ public:
         /// RDMA on the same ports: for those who begin with it, and those who turn to it.
         bool iser = true;
         iscsi::IserTarget::Options iser_options{};
+        /// A folder for what must outlive us: persistent reservations. Empty: they end with us.
+        std::string state_folder{};
     };
     struct Event {
         enum class Kind : std::uint8_t { connected, logged_in, left, refused } kind;
@@ -47,6 +49,7 @@ public:
     /// Run the world until quiet() after stop().
     ~IscsiServer();
 
+    /// `io_failed`: what is kept of its reservations cannot be read, and must not be forgotten.
     Result<void> add_target(const std::string& name, iscsi::TargetRules rules);
     /// Its sessions are closed; `gone`: its devices are not used any more.
     Result<void> remove_target(const std::string& name, std::function<void()> gone);

@@ -87,6 +87,9 @@ public:
     void leave_blocks(Task& task);
     void transfer(Task& task, BlockOperation operation, std::uint64_t offset, Buffer memory,
                   Step then);
+    /// work.remaining bytes from work.position on, as many at a time as the task's memory holds;
+    /// each time from or to its front. Then the task is answered, one way or the other.
+    void transfer_pieces(Task& task, BlockOperation operation);
     void ask_device(Task& task, BlockOperation operation, std::uint64_t offset,
                     std::uint64_t length, Step then);
     /// The task's step runs when somebody calls resume().
@@ -120,6 +123,7 @@ private:
     bool in_conflict(Task& task, const Command& command);
     void refuse_busy(Task& task);
     static void transfer_more(LogicalUnit& unit, Task& task);
+    static void next_piece(LogicalUnit& unit, Task& task);
     void finish(Task& task);
     void link(Task& task);
     void unlink(Task& task);

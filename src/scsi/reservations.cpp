@@ -267,7 +267,6 @@ Result<void> Reservations::restore(ConstBuffer octets) {
     if (checksum.crc32c != crc32c(body) || header.count > registrations_max)
         return Error{.code = Code::malformed};
     Reservations found;
-    found.generation_ = header.generation;
     found.persists_ = true;
     auto rest = body.subspan(wire_size<StoredReservations>());
     for (std::size_t i = 0; i < header.count; ++i) {

@@ -105,6 +105,25 @@ void LogicalUnit::transfer_more(LogicalUnit& unit, Task& task) {
     work.at->device_->submit(request);
 }
 
+void LogicalUnit::transfer_pieces(Task& task, BlockOperation operation) {
+    task.work.device.operation = operation;
+    task.work.outcome = {};
+    next_piece(*this, task);
+}
+
+void LogicalUnit::next_piece(LogicalUnit& unit, Task& task) {
+    auto& work = task.work;
+    const auto operation = work.device.operation;
+    if (!work.outcome) return unit.refuse_outcome(task, operation == BlockOperation::write);
+    if (work.remaining == 0) return unit.good(task);
+    const auto bytes = std::min<std::uint64_t>(work.remaining, work.memory.size());
+    const auto at = work.position;
+    work.position += bytes;
+    work.remaining -= bytes;
+    unit.transfer(task, operation, at, work.memory.first(static_cast<std::size_t>(bytes)),
+                  next_piece);
+}
+
 void LogicalUnit::ask_device(Task& task, BlockOperation operation, std::uint64_t offset,
                              std::uint64_t length, Step then) {
     auto& request = task.work.device;

@@ -44,26 +44,12 @@ void compare_collect(LogicalUnit& unit, Task& task) {
 
 // --- no data: the medium alone
 
-void scan_next(LogicalUnit& unit, Task& task);
-
-void scan_read(LogicalUnit& unit, Task& task) {
-    if (!task.work.outcome) return unit.refuse_outcome(task, false);
-    scan_next(unit, task);
-}
-
-void scan_next(LogicalUnit& unit, Task& task) {
-    auto& work = task.work;
-    if (work.remaining == 0) return unit.good(task);
-    const auto bytes = std::min<std::uint64_t>(work.remaining, work.memory.size());
-    const auto at = work.position;
-    work.position += bytes;
-    work.remaining -= bytes;
-    unit.transfer(task, BlockOperation::read, at,
-                  work.memory.first(static_cast<std::size_t>(bytes)), scan_read);
+void scan_pieces(LogicalUnit& unit, Task& task) {
+    unit.transfer_pieces(task, BlockOperation::read);
 }
 
 void scan_hold(LogicalUnit& unit, Task& task) {
-    unit.hold_blocks(task, Hold::shared, scan_next);
+    unit.hold_blocks(task, Hold::shared, scan_pieces);
 }
 
 void scan(LogicalUnit& unit, Task& task) {

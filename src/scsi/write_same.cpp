@@ -14,24 +14,6 @@ void done(LogicalUnit& unit, Task& task) {
     unit.good(task);
 }
 
-void write_next(LogicalUnit& unit, Task& task);
-
-void written(LogicalUnit& unit, Task& task) {
-    if (!task.work.outcome) return unit.refuse_outcome(task, true);
-    write_next(unit, task);
-}
-
-void write_next(LogicalUnit& unit, Task& task) {
-    auto& work = task.work;
-    if (work.remaining == 0) return unit.good(task);
-    const auto bytes = std::min<std::uint64_t>(work.remaining, work.memory.size());
-    const auto at = work.position;
-    work.position += bytes;
-    work.remaining -= bytes;
-    unit.transfer(task, BlockOperation::write, at,
-                  work.memory.first(static_cast<std::size_t>(bytes)), written);
-}
-
 void begin_writing(LogicalUnit& unit, Task& task) {
     auto& work = task.work;
     const auto block = work.memory.first(unit.block_bytes());
@@ -46,7 +28,7 @@ void begin_writing(LogicalUnit& unit, Task& task) {
     }
     for (auto at = block.size(); at + block.size() <= work.memory.size(); at += block.size())
         std::ranges::copy(block, work.memory.begin() + static_cast<std::ptrdiff_t>(at));
-    write_next(unit, task);
+    unit.transfer_pieces(task, BlockOperation::write);
 }
 
 void hold(LogicalUnit& unit, Task& task) {

@@ -2,6 +2,7 @@
 #include "sim/host.hpp"
 
 #include <cerrno>
+#include <chrono>
 #include <utility>
 
 namespace weft::sim {
@@ -59,8 +60,36 @@ Result<std::unique_ptr<BlockDevice>> Host::open_disk(const DiskOptions& options)
                                                  : Disk::Access::read_write);
 }
 
+Result<std::vector<std::byte>> Host::read_file(const std::string& path) {
+    auto found = files_.find(path);
+    if (found == files_.end()) return Error{.code = Code::not_found, .detail = ENOENT};
+    return found->second;
+}
+
+void Host::replace_file(const std::string& path, ConstBuffer contents,
+                        std::function<void(Result<void>)> done) {
+    replacements_.push_back({path, {contents.begin(), contents.end()}, std::move(done)});
+    if (replacements_.size() == 1) replace_next();
+}
+
+void Host::replace_next() {
+    const auto takes =
+        clockwork_.random.between(std::chrono::microseconds(100), std::chrono::milliseconds(20));
+    clockwork_.schedule.at(now() + takes, "file", 0, [this, begun_after = power_cuts_] {
+        if (power_cuts_ != begun_after) return;
+        auto replaced = std::move(replacements_.front());
+        replacements_.pop_front();
+        files_[replaced.path] = std::move(replaced.contents);
+        if (!replacements_.empty()) replace_next();
+        replaced.done({});
+    });
+}
+
 void Host::power_cut() {
     ++power_cuts_;
+    if (!replacements_.empty() && clockwork_.random.below(2) == 0)
+        files_[replacements_.front().path] = std::move(replacements_.front().contents);
+    replacements_.clear();
     network_.power_cut(name_);
     for (const std::string& disk : std::exchange(opened_disks_, {}))
         disks_.at(disk)->power_cut(AfterPowerCut::requests_vanish);

@@ -7,11 +7,13 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "sim/clockwork.hpp"
 #include "sim/disk.hpp"
@@ -46,6 +48,11 @@ public:
     }
     /// Opens the disk that World::make_disk() made under this name; `direct` changes nothing.
     Result<std::unique_ptr<BlockDevice>> open_disk(const DiskOptions& options) override;
+    /// A machine's files are its own, and last. One that is being replaced at a power cut is the
+    /// old or the new.
+    Result<std::vector<std::byte>> read_file(const std::string& path) override;
+    void replace_file(const std::string& path, ConstBuffer contents,
+                      std::function<void(Result<void>)> done) override;
 
     /// Nothing that was started here is ever called again, peers hear nothing, and the disks it
     /// had opened lose what was not stable. What runs here next, after power_on(), starts afresh.
@@ -54,6 +61,12 @@ public:
 
 private:
     class HostTimer;
+    struct Replacement {
+        std::string path;
+        std::vector<std::byte> contents;
+        std::function<void(Result<void>)> done;
+    };
+    void replace_next();
 
     Clockwork& clockwork_;
     Network& network_;
@@ -61,6 +74,8 @@ private:
     std::string name_;
     std::uint64_t power_cuts_ = 0;
     std::set<std::string> opened_disks_;
+    std::map<std::string, std::vector<std::byte>> files_;
+    std::deque<Replacement> replacements_;  ///< the first is under way
 };
 
 }  // namespace weft::sim

@@ -8,74 +8,17 @@
 
 #include <chrono>
 #include <deque>
-#include <memory>
 
-#include "node/iscsi_disk.hpp"
-#include "node/iscsi_server.hpp"
 #include "sim/durability_checker.hpp"
 #include "sim/faults.hpp"
-#include "sim/world.hpp"
+#include "support/remote_disk.hpp"
 #include "support/seeds.hpp"
-#include "support/test_request.hpp"
 
 namespace weft::sim {
 namespace {
 
 using namespace std::chrono_literals;
 using test::TestRequest;
-
-constexpr std::uint64_t plenty = 20'000'000;  // events
-const Address elm = Address::tcp("elm", 3260);
-constexpr const char* target_name = "iqn.2026-11.io.weft:disk";
-
-/// The target on "elm", the initiator on "oak".
-struct RemoteDisk {
-    static constexpr std::uint64_t size = 256 * 1024;
-
-    RemoteDisk(std::uint64_t seed, std::size_t connections, bool digests, FaultPlan plan)
-        : world(seed), faults(world, plan) {
-        LinkOptions options;
-        options.give_up_after = 500ms;
-        world.network().set_options(options);
-        world.make_disk("disk", {.size = size});
-        disk = std::move(*world.host("elm").open_disk({.path = "disk"}));
-        node::IscsiServer::Options serving;
-        serving.wishes.terms.max_connections = 4;
-        server = std::make_unique<node::IscsiServer>(world.host("elm"), serving);
-        EXPECT_TRUE(server->add_target(target_name, {}));
-        EXPECT_TRUE(server->add_unit(target_name, 1, *disk, {}));
-        EXPECT_TRUE(server->listen(elm));
-        node::IscsiInitiatorOptions asking;
-        asking.url.address = elm;
-        asking.url.target_name = target_name;
-        asking.url.unit = 1;
-        asking.url.header_digest = asking.url.data_digest = digests;
-        asking.initiator_name = "iqn.2026-11.io.weft:oak";
-        asking.connections = connections;
-        transport = std::make_unique<node::IscsiTcpTransport>(world.host("oak"));
-        client = std::make_unique<node::IscsiDisk>(world.host("oak"), *transport, asking,
-                                                   [this](Result<void> how) { opened = how; });
-        while (!opened && world.step()) continue;
-        EXPECT_TRUE(opened && *opened);
-    }
-    ~RemoteDisk() {
-        client->disconnect();
-        while (!client->finished() && world.step()) continue;
-        client.reset();
-        server->stop();
-        EXPECT_TRUE(world.run_until_quiet(plenty));
-        EXPECT_TRUE(server->quiet());
-        server.reset();
-    }
-
-    World world;
-    Faults faults;
-    std::unique_ptr<BlockDevice> disk;
-    std::unique_ptr<node::IscsiServer> server;
-    std::unique_ptr<node::IscsiTcpTransport> transport;
-    std::unique_ptr<node::IscsiDisk> client;
-    std::optional<Result<void>> opened;
-};
 
 /// Writes and reads back, over and over, in a part of the disk of its own.
 class Writer {
@@ -137,10 +80,13 @@ TEST(IscsiInASimulatedWorld, ReadsBackWhatItWroteWhateverHappensToItsLinks) {
     int rounds = 0;
     test::for_each_seed(20, [&](std::uint64_t seed) {
         const FaultPlan plan{.disk_errors = 0, .disk_hang = 0, .longest_outage = 300ms};
-        RemoteDisk remote(seed, 1 + seed % 3, seed % 2 == 0, plan);
+        RemoteDisk remote(seed, {.connections = 1 + seed % 3,
+                                 .digests = seed % 2 == 0,
+                                 .links = {.give_up_after = 500ms}});
+        Faults faults(remote.world, plan);
         std::deque<Writer> writers;
         for (std::uint64_t number = 0; number < 8; ++number) writers.emplace_back(remote, number);
-        remote.faults.start(5s);
+        faults.start(5s);
         remote.world.run_for(5s);
         for (auto& writer : writers) writer.stop();
         const Instant last_moment = remote.world.now() + 100s;
@@ -156,6 +102,38 @@ TEST(IscsiInASimulatedWorld, ReadsBackWhatItWroteWhateverHappensToItsLinks) {
     EXPECT_GT(rounds, 2000);
     EXPECT_GT(logins, 100u) << "the faults did reach it";
     EXPECT_GT(sent_again, 100u);
+}
+
+TEST(IscsiInASimulatedWorld, HasDamagedBytesSentAgain) {
+    std::uint64_t logins = 0, damages = 0;
+    test::for_each_seed(20, [&](std::uint64_t seed) {
+        RemoteDisk remote(seed, {.connections = 1 + seed % 2,
+                                 .digests = true,
+                                 .links = {.cutting = Cutting::whole, .give_up_after = 500ms}});
+        EXPECT_EQ(remote.client->session().terms().error_recovery_level, 1u);
+        std::deque<Writer> writers;
+        for (std::uint64_t number = 0; number < 8; ++number) writers.emplace_back(remote, number);
+        auto& chance = remote.world.chance();
+        for (int i = 0; i < 100; ++i) {
+            remote.world.run_for(Duration(chance.below(20'000'000)));
+            const auto links = remote.world.network().links();
+            // A login has no digests: it is left alone.
+            if (remote.client->session().connection_count() != 1 + seed % 2) continue;
+            remote.world.network().corrupt(links[chance.below(links.size())],
+                                           chance.below(2) == 0 ? Side::connector : Side::acceptor);
+            ++damages;
+        }
+        for (auto& writer : writers) writer.stop();
+        const Instant last_moment = remote.world.now() + 100s;
+        auto all_idle = [&] { return std::ranges::all_of(writers, &Writer::idle); };
+        while (!all_idle() && remote.world.now() < last_moment && remote.world.step()) continue;
+        EXPECT_TRUE(all_idle()) << "a request never completed";
+        remote.world.run_for(1ms);
+        logins += remote.client->session().logins() - 1;
+    });
+    if (!test::runs_all_seeds()) return;
+    EXPECT_GT(damages, 200u);
+    EXPECT_LT(logins, damages * 3 / 4) << "damage to data costs no session";
 }
 
 }  // namespace

@@ -168,8 +168,15 @@ void Link::visit(Side side) {
 /// Gives the engine one piece of what has arrived. False: nothing more can be given now.
 bool Link::receive(Side side) {
     End& end = at(side);
-    if (end.stage != Stage::open || end.unread().empty() || end.wants_nothing) return false;
-    if (end.engine->finished() || end.stage != Stage::open) return false;
+    if (end.stage != Stage::open || end.unread().empty()) return false;
+    const bool finished = end.engine->finished();
+    if (end.stage != Stage::open) return false;
+    if (finished) {
+        // Nobody wants it, and who sends it may not listen before it is taken.
+        took(side, end.unread().size());
+        return false;
+    }
+    if (end.wants_nothing) return false;
     end.wants_nothing = true;  // before the call, in which the engine may say wake()
     Buffer place = end.engine->want();
     if (end.stage != Stage::open || place.empty()) return false;
@@ -177,16 +184,21 @@ bool Link::receive(Side side) {
     auto bytes = end.unread().first(draw_cut(std::min(place.size(), end.unread().size())));
     std::memcpy(place.data(), bytes.data(), bytes.size());
     clockwork_.note("filled", subject(side), bytes);
-
-    End& sender = at(other(side));
-    bool sender_was_stuck = sender.outgoing.room() == 0;
-    sender.outgoing.taken(bytes.size());
-    if (sender_was_stuck) plan_visit(other(side), clockwork_.now() + end.outgoing.draw_delay());
-    std::size_t count = bytes.size();
-    end.inbox_taken += count;
-    if (end.inbox_taken == end.inbox.size()) end.inbox.clear(), end.inbox_taken = 0;
+    const std::size_t count = bytes.size();
+    took(side, count);
     end.engine->filled(count);
     return true;
+}
+
+/// So much of what has arrived is out of the way.
+void Link::took(Side side, std::size_t count) {
+    End& end = at(side);
+    End& sender = at(other(side));
+    bool sender_was_stuck = sender.outgoing.room() == 0;
+    sender.outgoing.taken(count);
+    if (sender_was_stuck) plan_visit(other(side), clockwork_.now() + end.outgoing.draw_delay());
+    end.inbox_taken += count;
+    if (end.inbox_taken == end.inbox.size()) end.inbox.clear(), end.inbox_taken = 0;
 }
 
 /// Takes one piece of what the engine wants sent. False: nothing more can be taken now.

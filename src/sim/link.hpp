@@ -112,6 +112,7 @@ private:
     void plan_visit(Side side, Instant when);
     void visit(Side side);
     bool receive(Side side);
+    void took(Side side, std::size_t count);
     bool send(Side side);
     void settle(Side side);
     void tick(Side side);

@@ -216,6 +216,25 @@ TEST(Link, ClosesWhenAnEngineHasFinishedAndAllIsSent) {
     });
 }
 
+TEST(Link, TakesWhatNobodyWantsFromAPeerThatListensAfterwards) {
+    for_each_seed(20, [](std::uint64_t seed) {
+        Pair pair(seed, {.window_bytes = 1000});
+        pair.client.say(numbered_bytes(10'000));
+        pair.client.room = 0;
+        pair.client.on_sent = [&] {
+            if (pair.client.sent_count < pair.client.outgoing.size()) return;
+            pair.client.room = 4096;
+            pair.client_stream->wake();
+        };
+        pair.server.say(numbered_bytes(5'000));
+        pair.server.finish = true;
+        EXPECT_TRUE(pair.world.run_until_quiet(plenty));
+        EXPECT_EQ(pair.client.received, numbered_bytes(5'000));
+        EXPECT_EQ(pair.server.closed_count, 1);
+        EXPECT_TRUE(pair.server.received.empty());
+    });
+}
+
 TEST(Link, TellsNobodyWhoDestroyedItsStream) {
     Pair pair(1);
     ASSERT_TRUE(pair.world.run_until_quiet(plenty));

@@ -38,6 +38,13 @@ public:
                                             const Address& from) override;
     Result<std::vector<Address>> resolve(const Address& address) override;
     Result<std::unique_ptr<BlockDevice>> open_disk(const DiskOptions& options) override;
+    Result<std::vector<std::byte>> read_file(const std::string& path) override {
+        return local_.read_file(path);
+    }
+    void replace_file(const std::string& path, ConstBuffer contents,
+                      std::function<void(Result<void>)> done) override {
+        local_.replace_file(path, contents, std::move(done));
+    }
 
     /// The machine of that name, made when first asked for.
     Host& host(const std::string& name);

@@ -50,6 +50,32 @@ struct StoredRegistration {
 };
 static_assert(wire_size<StoredRegistration>() == 24);
 
+/// The reservations of a target's units together, as they lie in a file: this, each unit's behind
+/// its own header, and a CRC32C over all before.
+struct StoredTarget {
+    std::uint32_t count = 0;
+
+    static constexpr void describe(auto& v, auto& h) {
+        v.pack(fixed<32>("magic", 0x57'50'52'54));  // "WPRT"
+        v("count", h.count);
+    }
+    bool operator==(const StoredTarget&) const = default;
+};
+static_assert(wire_size<StoredTarget>() == 8);
+
+/// The unit's identifier and its reservations follow.
+struct StoredUnit {
+    std::uint32_t identifier_length = 0;
+    std::uint32_t reservations_length = 0;
+
+    static constexpr void describe(auto& v, auto& h) {
+        v("identifier length", h.identifier_length);
+        v("reservations length", h.reservations_length);
+    }
+    bool operator==(const StoredUnit&) const = default;
+};
+static_assert(wire_size<StoredUnit>() == 8);
+
 struct StoredChecksum {
     std::uint32_t crc32c = 0;
 

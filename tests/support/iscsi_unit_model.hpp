@@ -234,6 +234,10 @@ public:
     void close() override { closed_ = true; }
 
     bool answers_pings = true;
+    bool stuck = false;  ///< no command is carried out or answered
+    /// How task management is answered; none: it is not.
+    std::optional<wire::TaskManagementResult> managed = wire::TaskManagementResult::complete;
+    std::vector<wire::TaskManagementFunction> managements;
     std::size_t tasks() const { return tasks_.size(); }
     bool lost() const { return lost_; }
 
@@ -268,7 +272,7 @@ public:
             take(pdu.header, pdu.data);
             return true;
         }
-        if (tasks_.empty()) return false;
+        if (tasks_.empty() || stuck) return false;
         auto chosen = std::next(tasks_.begin(), chance() % tasks_.size());
         if (!chosen->executed) {
             execute(*chosen);
@@ -329,6 +333,14 @@ private:
                     say(wire::NopInPdu{.task_tag = basic.task_tag,
                                        .transfer_tag = wire::TargetTransferTag::none,
                                        .numbers = numbers()},
+                        {});
+                return;
+            case wire::IscsiOpcode::task_management_request:
+                managements.push_back(decode<wire::TaskManagementRequestPdu>(header)->function);
+                if (managed)
+                    say(
+                        wire::TaskManagementResponsePdu{
+                            .result = *managed, .task_tag = basic.task_tag, .numbers = numbers()},
                         {});
                 return;
             case wire::IscsiOpcode::logout_request:
