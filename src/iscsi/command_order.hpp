@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -21,7 +22,9 @@ template <class Item>
 class CommandOrder {
 public:
     CommandOrder(std::uint32_t first, std::uint32_t size)
-        : expected_(first), max_(first + size - 1), places_(size) {}
+        : expected_(first), max_(first + size - 1), places_(size) {
+        WEFT_CHECK(std::has_single_bit(size));  // or places would jump where the numbers wrap
+    }
 
     std::uint32_t expected() const { return expected_.value(); }
     std::uint32_t max() const { return max_.value(); }

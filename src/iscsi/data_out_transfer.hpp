@@ -46,7 +46,8 @@ public:
     Verdict take(const wire::DataOutPdu& pdu);
     /// The segment announced last (or the immediate data) has come, or was dropped.
     void came(bool digest_good);
-    bool expects_segment() const { return segment_; }
+    /// The segment announced last is of use.
+    bool keeps_segment() const { return segment_kept_; }
 
     /// The next R2T to send, if one is due.
     std::optional<Request> next_request();

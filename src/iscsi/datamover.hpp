@@ -137,6 +137,8 @@ public:
     /// The login has ended well: from the next PDU on these hold, in both directions. The final
     /// Login Response has been given to send() before.
     virtual void begin_full_feature(const ConnectionTerms& terms) = 0;
+    /// The initiator takes segments of another length now. May come amid a PDU.
+    virtual void change_send_segment_max(std::uint32_t octets) = 0;
 
     virtual void send(const ControlPdu& pdu, StatusCount count) = 0;
     /// Fewer control PDUs wait to be sent than a peer may make us hold. The mover itself stops
@@ -157,6 +159,9 @@ public:
     /// with answered(), and nothing more is asked of the initiator. Where neither is under way, the
     /// slot is free at once.
     virtual void abandon(TargetMoverTask& task) = 0;
+    /// Data that was asked for before its task was abandoned is still not here: until it is, its
+    /// place is the initiator's to write to, and everybody who waits for the abort waits for it.
+    virtual bool awaits_abandoned_data() const = 0;
 
     /// Send what was given, receive nothing more, close: then lost() comes.
     virtual void close_when_sent() = 0;

@@ -17,7 +17,8 @@ void DataOut::begin(const TargetMoverTask& task, const Terms& terms, bool has_bu
     // More than the first burst is not sent unsolicited, and if any is, all of that.
     unsolicited_end_ =
         unsolicited_open_ ? std::min(terms.first_burst_max, offered_) : task.immediate_length;
-    if (unsolicited_at_ > offered_ || unsolicited_at_ > terms.first_burst_max)
+    const bool unagreed = unsolicited_at_ > 0 && !terms.immediate_data;
+    if (unagreed || unsolicited_at_ > offered_ || unsolicited_at_ > terms.first_burst_max)
         fate_ = DataOutcome::unexpected_unsolicited;
     part_at_ = unsolicited_end_;
 }

@@ -25,6 +25,7 @@ public:
     struct Terms {
         std::uint32_t first_burst_max = 65536;
         std::uint32_t burst_max = 262144;
+        bool immediate_data = true;
         bool solicited_only = true;  ///< the buffer begins behind the unsolicited data
     };
 

@@ -8,11 +8,8 @@
 namespace weft::iscsi::iser {
 namespace {
 
-constexpr std::size_t at_data_length = 5;      // of the basic header, three octets
-constexpr std::size_t at_target_numbers = 24;  // the same in every PDU of a target
-
 void set_data_length(Buffer basic_header, std::size_t length) {
-    store_big_endian<3>(length, basic_header.data() + at_data_length);
+    store_big_endian<3>(length, basic_header.data() + wire::data_length_at);
 }
 
 }  // namespace
@@ -50,11 +47,11 @@ std::size_t write_headers(const wire::IserControlHeader& advertised, ConstBuffer
 }
 
 void stamp(const wire::TargetNumbers& numbers, Buffer basic_header) {
-    encode(numbers, basic_header.subspan(at_target_numbers));
+    encode(numbers, basic_header.subspan(wire::target_numbers_at));
 }
 
 wire::TargetNumbers target_numbers(ConstBuffer basic_header) {
-    return *decode<wire::TargetNumbers>(basic_header.subspan(at_target_numbers));
+    return *decode<wire::TargetNumbers>(basic_header.subspan(wire::target_numbers_at));
 }
 
 }  // namespace weft::iscsi::iser

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "iscsi/iser_target.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "iscsi/iser_target_mover.hpp"
@@ -66,6 +67,14 @@ void IserTarget::refill() {
     if (!receives_->is_full())
         (void)shared_receives_->set_low_water(
             std::min(iser::receives_low, options_.receives_first / 4));
+}
+
+/// Who holds the most gives them back: or a few connections could leave all others none.
+void IserTarget::relieve() {
+    if (receives_held_ < options_.receives_max / 4 * 3) return;
+    auto most = std::ranges::max_element(movers_, {},
+                                         [](auto& each) { return each.second->receives_held(); });
+    if (most != movers_.end()) most->second->take_too_much();
 }
 
 Result<std::unique_ptr<IserTargetMover>> IserTarget::make_mover(TargetDatamoverUser& user) {

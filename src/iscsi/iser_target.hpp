@@ -66,6 +66,8 @@ private:
     void poll();
     void give_out(const verbs::Completion& completion);
     void refill();
+    /// One more receive is to be held: if too many are, a connection loses its own.
+    void relieve();
     void forget(std::uint32_t queue_pair) { movers_.erase(queue_pair); }
     void see_off(std::unique_ptr<IserEars> ears, std::unique_ptr<verbs::QueuePair> queue_pair,
                  std::unique_ptr<verbs::Connection> connection);
@@ -85,6 +87,7 @@ private:
     std::shared_ptr<verbs::CompletionQueue> completions_;
     std::shared_ptr<verbs::SharedReceiveQueue> shared_receives_;
     std::unique_ptr<iser::Receives> receives_;
+    std::size_t receives_held_ = 0;  ///< by all connections
     std::unique_ptr<verbs::Responder> responder_;
     std::unordered_map<std::uint32_t, IserTargetMover*> movers_;  ///< by queue pair
     std::list<Departing> departing_;

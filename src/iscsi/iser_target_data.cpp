@@ -2,6 +2,7 @@
 // Data and answers of the target's iSER datamover: what is read, what is written, and the Sends
 // that follow.
 #include <algorithm>
+#include <utility>
 
 #include "base/check.hpp"
 #include "iscsi/iser_target_mover.hpp"
@@ -39,15 +40,16 @@ void IserTargetMover::take_data(TargetMoverTask& task, std::span<const Buffer> p
         std::min<std::uint64_t>(block::total_size(places), task.out_length)));
     if (slot.immediate) {
         place(slot, 0, slot.immediate_data);
-        --receives_held_;
+        let_go_of_receive();
         give_back(*std::exchange(slot.immediate, nullptr));
     }
     while (!slot.early.empty()) {
-        --receives_held_;
+        let_go_of_receive();
         take_unsolicited(slot, slot.early.pop_front());
     }
     if (slot.data_out.has_part()) {
-        reading_.push_back(&slot);
+        // An abandoned task's turn may still be there, and is as good.
+        if (!std::exchange(slot.in_line, true)) reading_.push_back(&slot);
         pump_reads();
     }
     settle_data(slot);
@@ -72,6 +74,7 @@ void IserTargetMover::settle_data(Slot& slot) {
     auto outcome = slot.data_out.outcome();
     if (!slot.taking || !outcome) return;
     slot.taking = false;
+    if (std::exchange(slot.abandoned, false)) --abandoned_;
     user_.data_taken(*slot.task, *outcome);
 }
 
@@ -100,6 +103,7 @@ void IserTargetMover::pump_reads() {
     while (!reading_.empty()) {
         auto& slot = *reading_.front();
         if (!slot.data_out.has_part()) {
+            slot.in_line = false;
             reading_.pop_front();
             continue;
         }
@@ -159,12 +163,13 @@ void IserTargetMover::abandon(TargetMoverTask& task) {
     if (slot.task != &task || over_) return;
     if (slot.answering) return;  // it goes as it is, and answered() follows
     slot.data_out.abandon();
+    if (slot.taking && !std::exchange(slot.abandoned, true)) ++abandoned_;
     while (!slot.early.empty()) {
-        --receives_held_;
+        let_go_of_receive();
         give_back(slot.early.pop_front());
     }
     if (slot.immediate) {
-        --receives_held_;
+        let_go_of_receive();
         give_back(*std::exchange(slot.immediate, nullptr));
     }
     if (slot.taking) return settle_data(slot);

@@ -3,6 +3,7 @@
 #include "iscsi/iser_target_mover.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.hpp"
 
@@ -92,9 +93,30 @@ void IserTargetMover::received(iser::Receive& receive) {
 }
 
 void IserTargetMover::keep(iser::Receive& receive, IntrusiveQueue<iser::Receive>& where) {
+    if (!may_hold_another()) return give_back(receive);
     where.push_back(receive);
-    if (++receives_held_ > iser::receives_held_max)
-        fail({.code = Code::exhausted, .where = iser::receives_held_max});
+    hold_receive();
+}
+
+/// False: it has been failed for what it holds already.
+bool IserTargetMover::may_hold_another() {
+    target_.relieve();
+    if (receives_held_ >= iser::receives_held_max) take_too_much();
+    return !fault_ && !over_;
+}
+
+void IserTargetMover::take_too_much() {
+    fail({.code = Code::exhausted, .where = static_cast<std::uint32_t>(receives_held_)});
+}
+
+void IserTargetMover::hold_receive() {
+    ++receives_held_;
+    ++target_.receives_held_;
+}
+
+void IserTargetMover::let_go_of_receive() {
+    --receives_held_;
+    --target_.receives_held_;
 }
 
 void IserTargetMover::handle_held() {
@@ -102,7 +124,7 @@ void IserTargetMover::handle_held() {
     handling_held_ = true;
     while (!held_.empty() && room_to_send() && !over_) {
         auto& receive = held_.pop_front();
-        --receives_held_;
+        let_go_of_receive();
         leaving_ || fault_ ? give_back(receive) : handle(receive);
     }
     handling_held_ = false;
@@ -117,7 +139,7 @@ void IserTargetMover::handle(iser::Receive& receive) {
     }
     auto& pdu = message->pdu;
     // Where it stands in all that have one; the others are refused anyway.
-    auto numbers = decode<wire::InitiatorNumbers>(pdu.header.subspan(24));
+    auto numbers = decode<wire::InitiatorNumbers>(pdu.header.subspan(wire::command_number_at));
     if (full_feature_) user_.acknowledged(numbers->expected_status_number);
     switch (pdu.basic.opcode) {
         case wire::IscsiOpcode::scsi_command:
@@ -160,6 +182,7 @@ void IserTargetMover::take_hello(iser::Receive& receive) {
 
 void IserTargetMover::command_came(const iser::Message& message, iser::Receive& receive) {
     auto pdu = message.pdu;
+    if (!pdu.data.empty() && !may_hold_another()) return give_back(receive);
     pdu.data = {};
     auto* task = full_feature_ ? user_.command(pdu) : nullptr;
     if (!task) return give_back(receive);
@@ -171,13 +194,14 @@ void IserTargetMover::command_came(const iser::Message& message, iser::Receive& 
         *task,
         {.first_burst_max = terms_.first_burst_max,
          .burst_max = terms_.burst_max,
+         .immediate_data = terms_.immediate_data,
          .solicited_only = style_ == Style::rdma_first || terms_.solicited_tags_only},
         message.advertised.write_buffer_valid &&
             message.advertised.write_buffer.steering_tag != SteeringTag{});
     slot.immediate_data = message.pdu.data;
     slot.immediate = slot.immediate_data.empty() ? nullptr : &receive;
     if (slot.immediate)
-        ++receives_held_;
+        hold_receive();
     else
         give_back(receive);
     user_.begin(*task);
@@ -238,6 +262,8 @@ void IserTargetMover::leave_if_sent() {
 /// connection.
 void IserTargetMover::see_off() {
     if (over_) return;
+    said_all_ = false;
+    if (controls_unsent_ + answers_unsent_ > 0) return;  // an answer came about in the meantime
     if (connection_)
         target_.see_off(std::move(ears_), std::move(queue_pair_), std::move(connection_));
     end(std::nullopt);
@@ -268,6 +294,9 @@ void IserTargetMover::disconnected() {
 void IserTargetMover::end(std::optional<Error> why) {
     if (std::exchange(over_, true)) return;
     connection_.reset();  // from here on nothing is lent, and nothing comes in
+    // Even where the connection lives on for a farewell: a late answer to a Read finds no place.
+    sinks_.clear();
+    free_sinks_.clear();
     drop_receives();
     user_.lost(why);  // may destroy this
 }
@@ -278,7 +307,7 @@ void IserTargetMover::drop_receives() {
         while (!slot.early.empty()) give_back(slot.early.pop_front());
         if (slot.immediate) give_back(*std::exchange(slot.immediate, nullptr));
     }
-    receives_held_ = 0;
+    target_.receives_held_ -= std::exchange(receives_held_, 0);
 }
 
 }  // namespace weft::iscsi

@@ -57,18 +57,25 @@ public:
     Result<void> accept(verbs::ConnectionRequest& request, Style style);
     Result<void> wait_for_request(std::unique_ptr<Stream> stream);
 
+    /// Receives it keeps from being posted again; and that they are too many.
+    std::size_t receives_held() const { return receives_held_; }
+    void take_too_much();
+
     // What the completions say.
     void received(iser::Receive& receive);
     void sent(const verbs::Completion& completion);
 
     // TargetDatamover
     void begin_full_feature(const ConnectionTerms& terms) override;
+    /// No data PDU is ever sent, and for the others the login has spoken.
+    void change_send_segment_max(std::uint32_t) override {}
     void send(const ControlPdu& pdu, StatusCount count) override;
     bool room_to_send() const override { return controls_unsent_ < iser::controls_waiting_max; }
     std::uint32_t control_data_max() const override;
     void take_data(TargetMoverTask& task, std::span<const Buffer> places) override;
     void answer(TargetMoverTask& task, const TargetAnswer& answer) override;
     void abandon(TargetMoverTask& task) override;
+    bool awaits_abandoned_data() const override { return abandoned_ > 0; }
     void close_when_sent() override;
     void close() override;
 
@@ -92,6 +99,8 @@ private:
         IntrusiveQueue<iser::Receive> early;  ///< Data-Out that came before their places were known
         std::span<const Buffer> places;
         bool taking = false, answering = false;
+        bool in_line = false;    ///< in reading_
+        bool abandoned = false;  ///< while taking: it ends when no Read is under way
         TargetAnswer answer{};
         std::uint64_t data_in_sent = 0, data_in_size = 0;
         std::array<std::byte, iser::headers_size + 2 + 252> response{};
@@ -123,6 +132,9 @@ private:
     // iser_target_data.cpp: data and answers.
     Slot& slot_of(const TargetMoverTask& task);
     void keep(iser::Receive& receive, IntrusiveQueue<iser::Receive>& where);
+    bool may_hold_another();
+    void hold_receive();
+    void let_go_of_receive();
     void give_back(iser::Receive& receive) { target_.receives_->give_back(receive); }
     void take_unsolicited(Slot& slot, iser::Receive& receive);
     void place(Slot& slot, std::uint64_t offset, ConstBuffer data);
@@ -175,7 +187,8 @@ private:
     std::optional<std::uint16_t> reads_allowed_;  ///< by a Hello, beside what the connection says
     std::vector<Sink> sinks_;
     std::vector<Sink*> free_sinks_;
-    Ring<Slot*> reading_{1};  ///< slots with parts to be read
+    Ring<Slot*> reading_{1};  ///< slots with parts to be read, each once
+    std::size_t abandoned_ = 0;
     verbs::FastRegistration registration_;
 };
 

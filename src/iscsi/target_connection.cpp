@@ -8,11 +8,9 @@
 namespace weft::iscsi {
 namespace {
 
-/// CmdSN, in every request that has one.
-constexpr std::size_t command_number_at = 24;
-
 std::uint32_t command_number_of(const ReceivedPdu& pdu) {
-    return static_cast<std::uint32_t>(load_big_endian<4>(pdu.header.data() + command_number_at));
+    return static_cast<std::uint32_t>(
+        load_big_endian<4>(pdu.header.data() + wire::command_number_at));
 }
 
 /// Over iSER data beyond what goes along is better read than sent unasked for, one receive at a
@@ -142,7 +140,7 @@ void TargetConnection::begin_full_feature() {
     status_number_ = login_->next_status_number();
     session_ = node_.find_session(login_->target_session_handle());
     WEFT_CHECK(session_ != nullptr);
-    if (session_->connections().empty()) session_->begin(login_->expected_command_number());
+    if (!session_->begun()) session_->begin(login_->expected_command_number());
     session_->join(*this);
     if (!login_->user().empty()) node_.proved(origin_.remote.host);
     ++node_.statistics().logins;
@@ -179,7 +177,8 @@ TargetMoverTask* TargetConnection::command(const ReceivedPdu& pdu) {
     }
     // Outside the window, or here already: not for us (section 4.2.2.1).
     if (!command->immediate && !session_->admits(command->numbers.command_number)) return nullptr;
-    if (session_->find_task(command->task_tag) != nullptr) {
+    // One whose answer is on its way, or kept until it is acknowledged, does not own its tag.
+    if (auto* task = session_->find_task(command->task_tag); task && !task->answering()) {
         refused(pdu, wire::RejectReason::task_in_progress);
         return nullptr;
     }
@@ -276,6 +275,7 @@ void TargetConnection::refused(const ReceivedPdu& pdu, wire::RejectReason reason
 // ------------------------------------------------------------------------------------ life, time
 
 void TargetConnection::tick(Instant now) {
+    if (stage_ == Stage::gone) return;
     if (std::exchange(heard_, false)) {
         heard_at_ = now;
         pinged_at_.reset();
@@ -285,9 +285,14 @@ void TargetConnection::tick(Instant now) {
         send_login_response();
         close_when_sent();
     }
+    if (!mover_->awaits_abandoned_data())
+        abandoned_since_.reset();
+    else if (!abandoned_since_)
+        abandoned_since_ = now;
     const bool late = (stage_ == Stage::login && now >= login_deadline_ && !response_due_) ||
                       (leave_by_ && now >= *leave_by_) ||
-                      (pinged_at_ && now >= *pinged_at_ + ping_patience);
+                      (pinged_at_ && now >= *pinged_at_ + ping_patience) ||
+                      (abandoned_since_ && now >= *abandoned_since_ + abandoned_data_patience);
     if (late) {
         if (!leave_by_) fault_ = Error{.code = Code::timed_out};
         return close();
@@ -319,9 +324,14 @@ void TargetConnection::close() {
     mover_->close();
 }
 
+void TargetConnection::begin_leaving() {
+    if (stage_ == Stage::full_feature) stage_ = Stage::leaving;
+}
+
 void TargetConnection::close_when_sent() {
     if (stage_ == Stage::gone) return;
-    if (stage_ == Stage::full_feature) stage_ = Stage::leaving;
+    begin_leaving();
+    if (!leave_by_) leave_by_ = node_.now() + farewell_time;
     mover_->close_when_sent();
 }
 

@@ -46,6 +46,8 @@ public:
     TargetSession* session() const { return session_; }
     const Origin& origin() const { return origin_; }
     bool logging_in() const { return stage_ == Stage::login; }
+    /// Who logs in; none: that is over.
+    const LoginName* login_name() const { return login_ ? &login_->name() : nullptr; }
     /// The terms, once logged in.
     const Terms& terms() const { return terms_; }
     std::optional<Error> fault() const { return fault_; }
@@ -65,6 +67,8 @@ public:
     void request(const ReceivedPdu& pdu);
     void tell_window();
     void try_seat();
+    /// It is about to be closed: no further request is taken.
+    void begin_leaving();
 
     // TargetDatamoverUser
     TargetMoverTask* command(const ReceivedPdu& pdu) override;
@@ -96,6 +100,7 @@ private:
     void ping(const ReceivedPdu& pdu);
     void manage(const ReceivedPdu& pdu);
     void text(const ReceivedPdu& pdu);
+    void withdraw_what_waits(const wire::TaskManagementRequestPdu& request);
     void logout(const ReceivedPdu& pdu);
     void leave_session();
     void managed(Management& management, wire::TaskManagementResult result);
@@ -130,6 +135,7 @@ private:
     Instant heard_at_;
     std::optional<Instant> pinged_at_;
     std::optional<Instant> leave_by_;
+    std::optional<Instant> abandoned_since_;  ///< the initiator owes data of aborted commands
 };
 
 }  // namespace weft::iscsi

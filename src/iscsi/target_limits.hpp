@@ -29,6 +29,10 @@ inline constexpr std::size_t outstanding_requests_bound = 4;
 /// Parts of one command's data that may be asked for again at a time (error recovery level 1).
 inline constexpr std::size_t holes_max = 8;
 
+/// PDUs that have gone and are not acknowledged, at error recovery level 1: every task's, and as
+/// many others. An initiator that lets more of them pile up acknowledges nothing.
+inline constexpr std::uint32_t kept_answers_max = 2 * session_tasks_max;
+
 /// Control PDUs that wait to be sent, above which nothing is received.
 inline constexpr std::size_t unsent_control_max = 64;
 /// The longest data segment of a PDU that is no data: NOP-Out, Text.
@@ -47,6 +51,10 @@ inline constexpr Duration ping_after = std::chrono::seconds(30);
 inline constexpr Duration ping_patience = std::chrono::seconds(30);
 /// How long an initiator that was asked to log out may take.
 inline constexpr std::uint16_t logout_seconds = 3;
+/// How long the last words on a connection may take to be taken by who stopped listening.
+inline constexpr Duration farewell_time = std::chrono::seconds(10);
+/// How long an initiator may keep us waiting for data of a command that was aborted meanwhile.
+inline constexpr Duration abandoned_data_patience = std::chrono::seconds(5);
 
 /// A failed authentication is answered so much later, counted by where it comes from, and
 /// doubled each time up to the most: guessing takes time.

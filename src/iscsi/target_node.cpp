@@ -178,10 +178,11 @@ std::optional<LoginSeat> TargetNode::seat_in_session(const LoginName& name,
     auto* session = find_session(name);
     if (session == nullptr || session->handle() != name.target_session_handle || session->ending())
         return LoginSeat{.status = wire::LoginStatus::session_does_not_exist};
-    if (auto* old = session->find(name.connection_id)) {
-        // Connection reinstatement: the same, for one connection.
+    // Connection reinstatement: the same, for one connection.
+    auto* old = session->find(name.connection_id);
+    if (old != nullptr || session->has_orphans()) {
         waiting_.push_back(&connection);
-        old->close();
+        if (old != nullptr) old->close();
         return std::nullopt;
     }
     if (session->connections().size() >= session->terms().max_connections)
@@ -217,7 +218,16 @@ std::uint16_t TargetNode::new_handle() {
 }
 
 void TargetNode::forget(TargetConnection& connection) {
-    std::erase(waiting_, &connection);
+    if (std::erase(waiting_, &connection) == 0) return;
+    // It will not take the place that was kept for it.
+    auto* session = find_session(connection.login_name()->target_session_handle);
+    if (session != nullptr && session->connections().empty()) session->close();
+}
+
+bool TargetNode::awaits_seat_in(const TargetSession& session) const {
+    return std::ranges::any_of(waiting_, [&](auto* connection) {
+        return connection->login_name()->target_session_handle == session.handle();
+    });
 }
 
 void TargetNode::session_gone(TargetSession& session) {

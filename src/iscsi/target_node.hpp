@@ -117,6 +117,8 @@ public:
     TargetSession* find_session(std::uint16_t handle);
     void session_gone(TargetSession& session);
     /// A session lives on with fewer connections: somebody may wait for the place.
+    /// A login waits for the place of a connection of this session.
+    bool awaits_seat_in(const TargetSession& session) const;
     void connection_left();
     /// The records of a SendTargets answer that this initiator may see.
     void describe_targets(const LoginName& asker, std::string_view only, const Address& local,

@@ -62,9 +62,28 @@ void TargetConnection::manage(const ReceivedPdu& pdu) {
     management.function = request->function;
     management.nexus = session_->nexus();
     management.logical_unit = request->logical_unit;
+    withdraw_what_waits(*request);
     if (auto result = answer_without_unit(management, *request))
         return managed(management, *result);
     session_->scsi_target().manage(management);
+}
+
+/// What has a smaller number and has not begun must not begin, nor answer, after the function has
+/// (section 11.5.1): its unit does not know of it yet.
+void TargetConnection::withdraw_what_waits(const wire::TaskManagementRequestPdu& request) {
+    const auto number = request.numbers.command_number;
+    switch (request.function) {
+        case Function::abort_task_set:
+        case Function::clear_task_set:
+        case Function::logical_unit_reset:
+            return session_->withdraw_before(number, request.logical_unit);
+        case Function::target_warm_reset:
+        case Function::target_cold_reset:
+        case Function::nexus_reset:
+            return session_->withdraw_before(number, std::nullopt);
+        default:
+            return;
+    }
 }
 
 /// The result, where iSCSI alone can tell; otherwise the management is ready for the target.
@@ -76,6 +95,8 @@ std::optional<Outcome> TargetConnection::answer_without_unit(
     if (request.function != Function::abort_task && request.function != Function::query_task)
         return std::nullopt;
     auto* task = session_->find_task(request.referenced_task_tag);
+    if (task && task->TargetMoverTask::logical_unit != request.logical_unit)
+        return Outcome::task_does_not_exist;
     if (task != nullptr && task->executing()) {
         management.task = task;
         return std::nullopt;
@@ -83,7 +104,10 @@ std::optional<Outcome> TargetConnection::answer_without_unit(
     if (request.function == Function::query_task) return Outcome::complete;
     // Its answer is on its way, before ours: to the initiator it is over.
     if (task != nullptr && task->answering()) return Outcome::task_does_not_exist;
-    if (task != nullptr) return std::nullopt;
+    if (task != nullptr) {
+        session_->withdraw(*task);
+        return Outcome::complete;
+    }
     // Not here yet, perhaps: if it comes later it shall find its number used up (section 11.5.5).
     const auto before = SequenceNumber32(request.referenced_command_number) <
                         SequenceNumber32(request.numbers.command_number);
@@ -120,33 +144,42 @@ void TargetConnection::text(const ReceivedPdu& pdu) {
     auto answer = text_->take(*request, pdu.data, most);
     if (!answer) return refused(pdu, wire::RejectReason::protocol_error);
     send(answer->pdu, answer->data, StatusCount::counts);
-    if (terms_ == text_->terms() || terms_.rdma_extensions) return;
+    if (terms_ == text_->terms()) return;
     terms_ = text_->terms();  // another segment length was declared
-    mover_->begin_full_feature(connection_terms(terms_));
+    mover_->change_send_segment_max(connection_terms(terms_).send_segment_max);
 }
 
 void TargetConnection::logout(const ReceivedPdu& pdu) {
     auto request = decode<wire::LogoutRequestPdu>(pdu.header);
     if (!request) return refused(pdu, wire::RejectReason::protocol_error);
-    auto respond = [&](wire::LogoutResult result) {
+    // The response says that all is over (section 11.15): it waits for that.
+    auto respond = [this, tag = request->task_tag](wire::LogoutResult result) {
         send(
             wire::LogoutResponsePdu{
                 .result = result,
-                .task_tag = request->task_tag,
+                .task_tag = tag,
                 .wait_seconds = static_cast<std::uint16_t>(terms_.time_to_wait),
                 .retain_seconds = static_cast<std::uint16_t>(terms_.time_to_retain)},
             {}, StatusCount::counts);
     };
     switch (request->reason) {
         case wire::LogoutReason::close_session:
-            respond(wire::LogoutResult::closed);
-            for (auto* each : std::vector(session_->connections())) each->close_when_sent();
-            return;
+            for (auto* each : session_->connections()) each->begin_leaving();
+            return session_->end_tasks(nullptr, *this, [this, respond] {
+                respond(wire::LogoutResult::closed);
+                for (auto* each : std::vector(session_->connections())) each->close_when_sent();
+            });
         case wire::LogoutReason::close_connection: {
-            auto* other = session_->find(request->connection_id);
+            const auto id = request->connection_id;
+            auto* other = session_->find(id);
             if (other == nullptr) return respond(wire::LogoutResult::connection_not_found);
-            respond(wire::LogoutResult::closed);
-            return other->close_when_sent();
+            if (session_->ends_tasks(other))
+                return refused(pdu, wire::RejectReason::task_in_progress);
+            other->begin_leaving();
+            return session_->end_tasks(other, *this, [this, respond, id] {
+                respond(wire::LogoutResult::closed);
+                if (auto* leaving = session_->find(id)) leaving->close_when_sent();
+            });
         }
         case wire::LogoutReason::remove_connection_for_recovery:
             return respond(wire::LogoutResult::recovery_not_supported);

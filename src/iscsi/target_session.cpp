@@ -53,28 +53,33 @@ void TargetSession::leave(TargetConnection& connection) {
         window_->each_waiting([&](Turn& turn) {
             if (turn.connection == &connection) turn.connection = nullptr;
         });
+    std::erase_if(farewells_, [&](auto& each) { return each.asker == &connection; });
     for (auto& task : tasks_) {
         if (task->connection() != &connection) continue;
-        if (task->waiting())
-            window_->each_waiting([&](Turn& turn) {
-                if (turn.task == task.get()) turn = {};  // its number stays used up
-            });
+        if (task->waiting()) pass_turn(*task);
         task->connection_lost();
+        if (!task->executing()) continue;
         // What its unit still has, nobody waits for any more.
-        if (task->executing()) scsi_target().abort(*task);
+        task->orphan = true;
+        ++orphans_;
+        scsi_target().abort(*task);
     }
+    tell_farewells();
     if (!connections_.empty()) node_.connection_left();
     end_if_left();
 }
 
 void TargetSession::close() {
+    closing_ = true;
     if (connections_.empty()) return end_if_left();
     for (auto* connection : std::vector(connections_)) connection->close();
 }
 
 /// Without a connection there is nothing to keep: tasks cannot be taken over (recovery level 2).
+/// Unless somebody is about to take the last connection's place.
 void TargetSession::end_if_left() {
     if (!connections_.empty() || ending_) return;
+    if (!closing_ && node_.awaits_seat_in(*this)) return node_.connection_left();
     ending_ = true;
     if (nexus_ == nullptr) return node_.session_gone(*this);
     scsi_target().leave(*std::exchange(nexus_, nullptr), [this] { node_.session_gone(*this); });
@@ -159,9 +164,65 @@ void TargetSession::task_ended(TargetTask& task) {
     if (task.immediate()) --immediate_used_;
     --tasks_used_;
     task.next_free = std::exchange(free_, &task);
+    if (std::exchange(task.orphan, false) && --orphans_ == 0) node_.connection_left();
+    tell_farewells();
     if (window_ && window_->open() == 0 && !connections_.empty()) {
         // The window is opening again: if nothing else tells, the initiator would never know.
         if (max_command_number(); window_->open() > 0) connections_.front()->tell_window();
+    }
+}
+
+/// What waited at its number is nothing any more; the number stays used up.
+void TargetSession::pass_turn(TargetTask& task) {
+    window_->each_waiting([&](Turn& turn) {
+        if (turn.task == &task) turn = {};
+    });
+}
+
+void TargetSession::withdraw(TargetTask& task) {
+    if (task.waiting()) pass_turn(task);
+    task.withdraw();
+}
+
+void TargetSession::withdraw_before(std::uint32_t number, std::optional<wire::LogicalUnit> unit) {
+    for (auto& task : tasks_) {
+        if (!task->waiting() && !task->draining()) continue;
+        const bool meant = !unit || task->TargetMoverTask::logical_unit == *unit;
+        if (meant && SequenceNumber32(task->command_number()) < SequenceNumber32(number))
+            withdraw(*task);
+    }
+}
+
+void TargetSession::end_tasks(TargetConnection* of, TargetConnection& asker,
+                              std::function<void()> over) {
+    for (auto& task : tasks_) {
+        if (of != nullptr && task->connection() != of) continue;
+        if (task->waiting() || task->draining())
+            withdraw(*task);
+        else if (task->executing())
+            scsi_target().abort(*task);
+    }
+    farewells_.push_back({.of = of, .asker = &asker, .over = std::move(over)});
+    tell_farewells();
+}
+
+bool TargetSession::ends_tasks(const TargetConnection* of) const {
+    return std::ranges::any_of(farewells_, [&](auto& each) { return each.of == of; });
+}
+
+void TargetSession::tell_farewells() {
+    auto is_over = [this](const Farewell& farewell) {
+        return std::ranges::none_of(tasks_, [&](auto& task) {
+            return task->executing() &&
+                   (farewell.of == nullptr || task->connection() == farewell.of);
+        });
+    };
+    while (!farewells_.empty()) {
+        auto told = std::ranges::find_if(farewells_, is_over);
+        if (told == farewells_.end()) return;
+        auto over = std::move(told->over);
+        farewells_.erase(told);
+        over();
     }
 }
 

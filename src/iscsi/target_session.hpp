@@ -8,6 +8,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -59,6 +60,9 @@ public:
     void leave(TargetConnection& connection);
     /// Closes every connection; the session ends when they are gone.
     void close();
+    /// Tasks of connections that are gone, still with their unit.
+    bool has_orphans() const { return orphans_ > 0; }
+    bool begun() const { return window_.has_value(); }
 
     // The order of commands.
     std::uint32_t expected_command_number() const { return window_ ? window_->expected() : 0; }
@@ -79,11 +83,28 @@ public:
     void task_ended(TargetTask& task);
     /// Void what waits for its turn with this number. False: nothing there to be voided.
     bool void_number(std::uint32_t number);
+    /// Ends a task that waits for its turn, or for data nobody wants, without an answer.
+    void withdraw(TargetTask& task);
+    /// The same for all of this unit (none: of all units) with numbers before this one.
+    void withdraw_before(std::uint32_t number, std::optional<wire::LogicalUnit> unit);
+    /// Ends every task of this connection (none: of the session) that is not answered yet, and says
+    /// when their unit has given them back. `asker` hears nothing once it is gone itself.
+    void end_tasks(TargetConnection* of, TargetConnection& asker, std::function<void()> over);
+    bool ends_tasks(const TargetConnection* of) const;
 
     std::size_t managements = 0;  ///< task management functions under way
 
 private:
+    /// Somebody logs out, and is answered when these tasks are over.
+    struct Farewell {
+        TargetConnection* of;
+        TargetConnection* asker;
+        std::function<void()> over;
+    };
+
     void unlist(TargetTask& task);
+    void pass_turn(TargetTask& task);
+    void tell_farewells();
     void take_turns();
     void run(Turn turn);
     void end_if_left();
@@ -97,13 +118,16 @@ private:
     std::vector<TargetConnection*> connections_;
     std::optional<CommandOrder<Turn>> window_;
     bool taking_turns_ = false;
+    bool closing_ = false;  ///< nobody may take over what is left
     bool ending_ = false;
+    std::vector<Farewell> farewells_;  ///< one for each connection, or for all
 
     std::vector<std::unique_ptr<TargetTask>> tasks_;
     TargetTask* free_ = nullptr;
     std::array<TargetTask*, task_list_size> by_tag_{};  ///< chained where tags fall together
     std::uint32_t tasks_used_ = 0;
     std::uint32_t immediate_used_ = 0;
+    std::uint32_t orphans_ = 0;
     std::uint32_t unanswered_ = 0;  ///< of those that are not immediate
 };
 

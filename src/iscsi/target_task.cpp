@@ -39,6 +39,7 @@ Difference difference(std::uint64_t meant, std::uint64_t expected) {
 
 Result<void> TargetTask::load(const wire::ScsiCommandPdu& command, ConstBuffer additional_headers,
                               TargetConnection& connection) {
+    immediate_ = command.immediate;  // first: it is counted by this even if the rest is wrong
     std::array<std::byte, wire::max_command_block> block{};
     std::size_t size = wire::command_block_in_header;
     std::copy_n(reinterpret_cast<const std::byte*>(command.command_block.data()), size,
@@ -61,11 +62,10 @@ Result<void> TargetTask::load(const wire::ScsiCommandPdu& command, ConstBuffer a
     set_command_block(ConstBuffer(block).first(size));
     connection_ = &connection;
     command_number_ = command.numbers.command_number;
-    immediate_ = command.immediate;
     read_ = command.read;
     write_ = command.write;
     stage_ = Stage::waiting;
-    asked_for_data_ = data_pending_ = false;
+    asked_for_data_ = data_pending_ = withdrawn_ = false;
     tag = command.task_tag;
     TargetMoverTask::logical_unit = command.logical_unit;
     expects_unsolicited = command.write && !command.final;
@@ -102,7 +102,7 @@ void TargetTask::data_unwanted() {
 
 void TargetTask::data_taken(DataOutcome outcome) {
     data_pending_ = false;
-    if (stage_ == Stage::draining) return send_answer();
+    if (stage_ == Stage::draining) return withdrawn_ ? end() : send_answer();
     if (outcome == DataOutcome::complete) return data_came();
     data_failed(wire::SenseKey::aborted_command, sense_of(outcome));
 }
@@ -170,6 +170,14 @@ void TargetTask::connection_lost() {
         case Stage::free:
             return;
     }
+}
+
+void TargetTask::withdraw() {
+    WEFT_CHECK(waiting() || draining());
+    withdrawn_ = true;
+    const bool waited = waiting();
+    connection_->mover().abandon(*this);
+    if (waited) forget();
 }
 
 void TargetTask::forget() {

@@ -26,6 +26,8 @@ public:
     bool answering() const { return stage_ == Stage::answering; }
     bool waiting() const { return stage_ == Stage::waiting; }
     bool executing() const { return stage_ == Stage::executing; }
+    /// The unit is done with it, the initiator is not: data comes that nobody wants.
+    bool draining() const { return stage_ == Stage::draining; }
 
     /// Its turn has come.
     void execute();
@@ -34,6 +36,8 @@ public:
     void answered();
     /// Its connection is gone: forget the mover. The unit is told by whoever lost the connection.
     void connection_lost();
+    /// It waits for its turn or for data to be dropped, and shall end without an answer.
+    void withdraw();
     /// It was to wait for its turn, which will not come.
     void forget();
 
@@ -47,6 +51,7 @@ public:
     TargetTask* next_listed = nullptr;
     bool listed = false;
     bool counts_unanswered = false;
+    bool orphan = false;  ///< its connection is gone, its unit still has it
 
 private:
     enum class Stage : std::uint8_t {
@@ -71,6 +76,7 @@ private:
     Stage stage_ = Stage::free;
     bool asked_for_data_ = false;  ///< take_data() was called
     bool data_pending_ = false;    ///< and is not answered
+    bool withdrawn_ = false;       ///< no answer is wanted
 };
 
 }  // namespace weft::iscsi

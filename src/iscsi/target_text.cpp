@@ -2,6 +2,7 @@
 #include "iscsi/target_text.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace weft::iscsi {
 
@@ -58,10 +59,13 @@ Result<TextExchange::Answer> TextExchange::take(const wire::TextRequestPdu& requ
 Result<void> TextExchange::read_pairs() {
     wire::TextPairs pairs(incoming_.text());
     Negotiation negotiation(Role::target, Occasion::full_feature, wishes_, terms_);
+    bool told_targets = false;
     for (;;) {
         WEFT_TRY(auto pair, pairs.next());
         if (!pair) break;
         if (pair->key == "SendTargets") {
+            // Its answer may be ten thousand times as long: once, like any other key.
+            if (std::exchange(told_targets, true)) return Error{.code = Code::malformed};
             if (!send_targets_(pair->value, outgoing_)) outgoing_.add("SendTargets", "Reject");
         } else if (auto taken = negotiation.take(*pair, outgoing_); !taken) {
             return taken.error();

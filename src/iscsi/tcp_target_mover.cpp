@@ -9,16 +9,6 @@
 #include "iscsi/tcp_target_slot.hpp"
 
 namespace weft::iscsi {
-namespace {
-
-/// In every PDU of a target, the three numbers stand in the same place.
-constexpr std::size_t target_numbers_at = 24;
-constexpr std::size_t data_length_at = 5;
-/// In every PDU of an initiator that has one, ExpStatSN does.
-constexpr std::size_t expected_status_number_at = 28;
-
-}  // namespace
-
 TcpTargetMover::TcpTargetMover(TargetDatamoverUser& user, std::function<void()> wake)
     : user_(user), wake_(std::move(wake)), receiver_(control_segment_max) {}
 
@@ -55,7 +45,7 @@ ReceivedPdu TcpTargetMover::current(ConstBuffer data) const {
 
 void TcpTargetMover::acknowledge(const ReceivedPdu& pdu) {
     acknowledged_ = static_cast<std::uint32_t>(
-        load_big_endian<4>(pdu.header.data() + expected_status_number_at));
+        load_big_endian<4>(pdu.header.data() + wire::expected_status_number_at));
     user_.acknowledged(acknowledged_);
     let_go_of_acknowledged();
 }
@@ -116,7 +106,7 @@ void TcpTargetMover::command_came(const ReceivedPdu& pdu) {
         segment_ = Segment::immediate;
         receiving_ = &slot;
         segment_offset_ = 0;
-        segment_taken_ = true;
+        segment_taken_ = slot.transfer.keeps_segment();
     }
     user_.begin(*task);
 }
@@ -218,6 +208,7 @@ void TcpTargetMover::answer(TargetMoverTask& task, const TargetAnswer& answer) {
     WEFT_CHECK(slot.task == &task && !slot.taking && slot.sending == Slot::Sending::nothing);
     slot.answer = answer;
     slot.total_in = std::min<std::uint64_t>(block::total_size(answer.data_in), task.in_length);
+    slot.segment_max = terms_.send_segment_max;
     slot.sent_in = 0;
     slot.data_number = 0;
     slot.repeated = false;
@@ -263,11 +254,11 @@ void TcpTargetMover::stamp(Counted& pdu) {
         numbers.status_number = pdu.status_number;
     else if (pdu.count == StatusCount::counts)
         pdu.status_number = numbers.status_number;
-    encode(numbers, Buffer(pdu.header).subspan(target_numbers_at));
+    encode(numbers, Buffer(pdu.header).subspan(wire::target_numbers_at));
 }
 
 void TcpTargetMover::send(const ControlPdu& pdu, StatusCount count) {
-    if (!sends()) return;
+    if (!sends() || released_) return;
     if (free_controls_.empty()) {
         controls_.push_back(std::make_unique<Control>(*this));
         free_controls_.push_back(controls_.back().get());
@@ -276,7 +267,7 @@ void TcpTargetMover::send(const ControlPdu& pdu, StatusCount count) {
     free_controls_.pop_back();
     ++controls_unsent_;
     std::copy(pdu.header.begin(), pdu.header.end(), control.header.begin());
-    store_big_endian<3>(pdu.data.size(), control.header.data() + data_length_at);
+    store_big_endian<3>(pdu.data.size(), control.header.data() + wire::data_length_at);
     control.octets.assign(pdu.data.begin(), pdu.data.end());
     control.piece = control.octets;
     control.data =
@@ -317,6 +308,7 @@ void TcpTargetMover::keep(Counted& pdu) {
     if (terms_.error_recovery_level == 0) return pdu.acknowledged();
     kept_.push_back(&pdu);
     let_go_of_acknowledged();
+    if (kept_.size() > kept_answers_max) fail({.code = Code::exhausted, .where = kept_answers_max});
 }
 
 void TcpTargetMover::let_go_of_acknowledged() {
@@ -376,6 +368,10 @@ void TcpTargetMover::begin_full_feature(const ConnectionTerms& terms) {
     receiver_.use_digests(digests);
     receiver_.limit_data_length(terms.receive_segment_max);
     sender_.use_digests(digests);
+}
+
+void TcpTargetMover::change_send_segment_max(std::uint32_t octets) {
+    terms_.send_segment_max = octets;
 }
 
 // ---------------------------------------------------------------------------------------- ending

@@ -37,12 +37,14 @@ public:
 
     // TargetDatamover
     void begin_full_feature(const ConnectionTerms& terms) override;
+    void change_send_segment_max(std::uint32_t octets) override;
     void send(const ControlPdu& pdu, StatusCount count) override;
     bool room_to_send() const override { return controls_unsent_ < unsent_control_max; }
     std::uint32_t control_data_max() const override { return terms_.send_segment_max; }
     void take_data(TargetMoverTask& task, std::span<const Buffer> places) override;
     void answer(TargetMoverTask& task, const TargetAnswer& answer) override;
     void abandon(TargetMoverTask& task) override;
+    bool awaits_abandoned_data() const override { return false; }
     void close_when_sent() override;
     void close() override;
 

@@ -32,9 +32,8 @@ void TcpTargetMover::Slot::load_answer() {
 }
 
 std::uint64_t TcpTargetMover::Slot::length_at(std::uint64_t offset) const {
-    const auto& terms = mover.terms_;
-    const auto burst_left = terms.burst_max - offset % terms.burst_max;
-    return std::min({total_in - offset, burst_left, std::uint64_t{terms.send_segment_max}});
+    const std::uint64_t burst = mover.terms_.burst_max;
+    return std::min({total_in - offset, burst - offset % burst, std::uint64_t{segment_max}});
 }
 
 bool TcpTargetMover::Slot::ends_sequence(std::uint64_t offset) const {

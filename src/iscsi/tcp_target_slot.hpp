@@ -41,6 +41,7 @@ struct TcpTargetMover::Slot final : Counted {
     TargetAnswer answer{};
     std::uint64_t total_in = 0;
     std::uint64_t sent_in = 0;
+    std::uint32_t segment_max = 0;  ///< as it was when the answer began: numbers depend on it
     std::uint32_t data_number = 0;
     bool last = false;  ///< the PDU at hand ends the answer
     std::array<std::byte, sense_segment_max> sense_segment{};

@@ -34,15 +34,12 @@ bool feed(StreamEngine& engine, ConstBuffer octets) {
     return true;
 }
 
-Result<void> FirstOctets::add(std::unique_ptr<Stream> stream) {
-    if (waiting_.size() >= options_.waiting_max)
-        return Error{.code = Code::exhausted,
-                     .where = static_cast<std::uint32_t>(options_.waiting_max)};
+void FirstOctets::add(std::unique_ptr<Stream> stream) {
+    if (waiting_.size() >= options_.waiting_max) waiting_.pop_front();
     auto& reader = waiting_.emplace_back(*this, world_.now() + options_.patience);
     reader.self = std::prev(waiting_.end());
     reader.stream = std::move(stream);
     reader.stream->drive(reader);
-    return {};
 }
 
 /// Out of the list and into the caller's hands: it is one of the reader's own calls that ends it.

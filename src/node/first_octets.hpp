@@ -40,8 +40,9 @@ public:
     FirstOctets(const FirstOctets&) = delete;
     FirstOctets& operator=(const FirstOctets&) = delete;
 
-    /// Refused, as exhausted, it is closed.
-    Result<void> add(std::unique_ptr<Stream> stream);
+    /// Where too many wait, the one that has been silent longest is closed for it: or whoever
+    /// opens connections and says nothing would keep everybody out.
+    void add(std::unique_ptr<Stream> stream);
     /// Closes all that have not said enough.
     void clear() { waiting_.clear(); }
     std::size_t waiting() const { return waiting_.size(); }

@@ -169,7 +169,21 @@ std::size_t IscsiServer::logins_under_way() const {
                       [](auto& each) { return each.engine->logging_in(); }));
 }
 
+/// The login that has been under way longest makes room: it has had the most time.
+void IscsiServer::drop_oldest_login() {
+    auto oldest =
+        std::ranges::find_if(connections_, [](auto& each) { return each.engine->logging_in(); });
+    if (oldest != connections_.end()) hang_up(*oldest);
+}
+
+void IscsiServer::hang_up(Connection& connection) {
+    if (connection.iser) return connection.iser->close();
+    connection.stream.reset();
+    if (connection.tcp) connection.tcp->closed(std::nullopt);
+}
+
 bool IscsiServer::has_room(const std::string& peer) {
+    if (logins_under_way() >= iscsi::logins_max) drop_oldest_login();
     if (connections_.size() < options_.connections_max && logins_under_way() < iscsi::logins_max)
         return true;
     tell({.kind = Event::Kind::refused, .peer = peer, .fault = Error{.code = Code::exhausted}});
@@ -180,9 +194,7 @@ void IscsiServer::accepted(std::unique_ptr<Stream> stream) {
     ++accepted_;
     if (!has_room(stream->peer())) return;
     if (!iser_) return begin_tcp(std::move(stream), {});
-    auto peer = stream->peer();
-    if (auto added = first_octets_.add(std::move(stream)); !added)
-        tell({.kind = Event::Kind::refused, .peer = peer, .fault = added.error()});
+    first_octets_.add(std::move(stream));
 }
 
 IscsiServer::Place IscsiServer::add_connection(iscsi::Origin origin) {
@@ -276,14 +288,7 @@ void IscsiServer::stop() {
     listeners_.clear();
     node_.refuse_logins();
     first_octets_.clear();
-    for (auto& connection : connections_) {
-        if (connection.iser) {
-            connection.iser->close();
-            continue;
-        }
-        connection.stream.reset();
-        connection.tcp->closed(std::nullopt);
-    }
+    for (auto& connection : connections_) hang_up(connection);
     if (std::exchange(stopping_, true)) return;
     std::vector<std::string> names;
     for (auto& target : targets_)

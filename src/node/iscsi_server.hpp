@@ -77,6 +77,8 @@ private:
 
     void accepted(std::unique_ptr<Stream> stream);
     bool has_room(const std::string& peer);
+    void drop_oldest_login();
+    void hang_up(Connection& connection);
     Place add_connection(iscsi::Origin origin);
     void begin_tcp(std::unique_ptr<Stream> stream, ConstBuffer read_already);
     void begin_iser(std::unique_ptr<verbs::ConnectionRequest> request);

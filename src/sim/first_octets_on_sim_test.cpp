@@ -33,9 +33,8 @@ struct Port {
                     stream = std::move(accepted);
                     stream->drive(engine);
                 }) {
-        listener = std::move(*world.listen(elm, [this](std::unique_ptr<Stream> accepted) {
-            if (!first.add(std::move(accepted))) ++refused;
-        }));
+        listener = std::move(*world.listen(
+            elm, [this](std::unique_ptr<Stream> accepted) { first.add(std::move(accepted)); }));
     }
     std::unique_ptr<Stream> connect(RecordingEngine& client) {
         return std::move(*world.connect(elm, client));
@@ -45,7 +44,7 @@ struct Port {
     RecordingEngine engine;
     std::unique_ptr<Stream> stream;
     std::optional<Spoken> spoken;
-    std::size_t read = 0, refused = 0;
+    std::size_t read = 0;
     FirstOctets first;
     std::unique_ptr<Listener> listener;
 };
@@ -98,14 +97,17 @@ TEST(FirstOctets, AreForgottenWithWhoLeaves) {
     EXPECT_FALSE(port.spoken);
 }
 
-TEST(FirstOctets, AreWaitedForFromSoManyOnly) {
+TEST(FirstOctets, AreWaitedForFromTheLatestOnly) {
     Port port(1, {.waiting_max = 2});
     std::array<RecordingEngine, 3> clients;
     std::vector<std::unique_ptr<Stream>> streams;
-    for (auto& each : clients) streams.push_back(port.connect(each));
-    port.world.run_for(1s);
-    EXPECT_EQ(port.refused, 1u);
+    for (auto& each : clients) {
+        streams.push_back(port.connect(each));
+        port.world.run_for(1s);
+    }
     EXPECT_EQ(port.first.waiting(), 2u);
+    EXPECT_EQ(clients[0].closed_count, 1);
+    EXPECT_EQ(clients[2].closed_count, 0);
     port.first.clear();
     port.world.run_for(1s);
     for (auto& each : clients) EXPECT_EQ(each.closed_count, 1);

@@ -211,6 +211,65 @@ TEST_F(StrangeInitiator, IsGivenNoMoreThanItsShareOfTheReceives) {
     EXPECT_LE(sent, 600u);
 }
 
+/// It asks for writes and never hears that its memory is to be read for them.
+class DeafInitiator : public StrangeInitiator {
+protected:
+    void SetUp() override {
+        StrangeInitiator::SetUp();
+        pair.target.answers_abandoned = false;
+        link = pair.world.network().links().at(0);
+        pair.world.network().partition(link, Side::acceptor);
+    }
+    /// A write arrives, and its data is asked for.
+    iscsi::TargetMoverTask& begin_write(std::uint32_t tag) {
+        auto command = write(1000);
+        command.task_tag = wire::InitiatorTaskTag{tag};
+        send_raw(side, message(advertised(), command, {}));
+        pair.world.run_for(10ms);
+        side.poll();
+        auto* task = pair.target.find_task(command.task_tag);
+        EXPECT_TRUE(task);
+        return *task;
+    }
+
+    LinkId link{};
+};
+
+TEST_F(DeafInitiator, MayAbortAsManyWritesAsItLikes) {
+    std::uint32_t tag = 100;
+    for (; tag < 105; ++tag) begin_write(tag);  // one more than it lets be read at a time
+    for (; tag < 105 + 3 * pair.terms.tasks_max && !pair.target.is_lost; ++tag) {
+        auto before = pair.target.outcomes.size();
+        pair.target.mover->abandon(begin_write(tag));
+        EXPECT_EQ(pair.target.outcomes.size(), before + 1);
+    }
+    EXPECT_FALSE(pair.target.is_lost);
+}
+
+TEST_F(DeafInitiator, IsKnownToOweWhatWasAskedFor) {
+    auto& task = begin_write(1);
+    EXPECT_FALSE(pair.target.mover->awaits_abandoned_data());
+    pair.target.mover->abandon(task);
+    EXPECT_TRUE(pair.target.outcomes.empty()) << "its memory is still where the data would go";
+    EXPECT_TRUE(pair.target.mover->awaits_abandoned_data());
+    pair.world.network().heal(link);
+    pair.run();
+    EXPECT_EQ(pair.target.outcomes, std::vector{DataOutcome::abandoned});
+    EXPECT_FALSE(pair.target.mover->awaits_abandoned_data());
+}
+
+TEST_F(DeafInitiator, CannotWriteWhereItsDataBelongedOnceItHasLoggedOut) {
+    begin_write(1);
+    pair.target.mover->close_when_sent();
+    pair.run_until([&] { return pair.target.is_lost; });
+    ASSERT_TRUE(pair.target.is_lost);
+    // The memory is the disk's again, and the connection lives on for a farewell.
+    pair.world.network().heal(link);
+    pair.run();
+    EXPECT_EQ(std::count(pair.target.memory.begin(), pair.target.memory.end(), std::byte{}),
+              std::ssize(pair.target.memory));
+}
+
 /// A target made by hand, that goes on when it should have ended.
 class StrangeTarget : public testing::Test {
 protected:

@@ -16,8 +16,11 @@ inline constexpr std::size_t iscsi_digest_size = 4;
 inline constexpr std::size_t iscsi_padding_unit = 4;
 inline constexpr std::uint32_t max_data_segment_length = 0xffffff;
 inline constexpr std::uint16_t iscsi_port = 3260;
-/// Where every PDU of an initiator has its ExpStatSN, and of a target its three numbers: they are
-/// known only when a PDU leaves, and written then whichever PDU it is.
+/// Where every PDU has the length of its data, every PDU of an initiator its CmdSN (if it has one)
+/// and ExpStatSN, and of a target its three numbers: some are known only when a PDU leaves, and
+/// written then whichever PDU it is.
+inline constexpr std::size_t data_length_at = 5;
+inline constexpr std::size_t command_number_at = 24;
 inline constexpr std::size_t expected_status_number_at = 28;
 inline constexpr std::size_t target_numbers_at = 24;
 

@@ -44,6 +44,7 @@ public:
     std::vector<std::byte> memory;
     std::size_t piece_size = 1000;
     bool withholds_places = false;  ///< until give_places()
+    bool answers_abandoned = true;  ///< or ends them without a word, as aborted tasks are
     std::vector<std::byte> sense;   ///< what every answer ends with, if not empty
     std::vector<iscsi::DataOutcome> outcomes;
     std::vector<wire::RejectReason> refusals;
@@ -87,7 +88,10 @@ public:
     }
     void data_taken(iscsi::TargetMoverTask& task, iscsi::DataOutcome outcome) override {
         outcomes.push_back(outcome);
-        answer(task);
+        if (outcome != iscsi::DataOutcome::abandoned || answers_abandoned) return answer(task);
+        mover->abandon(task);
+        task = {.slot = task.slot};
+        free.push_back(&task);
     }
     void answered(iscsi::TargetMoverTask& task) override {
         ++answers;
