@@ -10,14 +10,13 @@ repeated; tables show the median, the spread, and the ratio to raw TCP of the sa
 import argparse
 import json
 import os
-import shutil
 import sys
 
 from dropin_contestants import OPERATIONS, READ_LATENCY_MAX, all_contestants, versions
-from rdma import (CONGESTION_CONTROL, MARK, PROGRAMS, SIZES, add_ratios, build,
-                  furnish_namespace, go_into_namespace, show_table, summary, take_turns)
-from rdma_contestants import (DRIVING_CORE, RUN_SECONDS_MAX, SERVING_CORE, WAITINGS, Workload,
-                              parse_size)
+from rdma import SIZES, show_table, summary
+from rdma_contestants import WAITINGS, Workload
+from rounds import (add_ratios, add_usual_options, check_usual_options, parse_size, take_turns)
+from surroundings import (CONGESTION_CONTROL, PROGRAMS, enter_namespace, expect_cores, expect_tools)
 
 TOOLS = ("cmake", "unshare", "ip", "taskset", "timeout", "ib_send_bw", "fio")
 QUICK_SIZES = "64,64K,1M"
@@ -66,40 +65,24 @@ def parse_arguments():
                                       formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--quick", action="store_true",
                          help="one round of short runs of a few sizes: does everything run?")
-    options.add_argument("--rounds", type=int, default=None)
-    options.add_argument("--seconds", type=float, default=None, help="per run, about")
+    add_usual_options(options, rounds=None, seconds=None)
     options.add_argument("--sizes", default=None)
     options.add_argument("--depth", type=int, default=64, help="Sends or Writes under way at once")
     options.add_argument("--read-depth", type=int, default=16, help="the same for Reads")
-    options.add_argument("--only", default="",
-                         help='only workloads with this in their name, as "write polling 4096"')
-    options.add_argument("--without", default=[], action="append", help="a contestant to leave out")
-    options.add_argument("--json", action="store_true")
     arguments = options.parse_args()
     usual = (1, 0.1, QUICK_SIZES) if arguments.quick else (5, 0.3, SIZES)
     for name, value in zip(("rounds", "seconds", "sizes"), usual):
         if getattr(arguments, name) is None:
             setattr(arguments, name, value)
-    if arguments.rounds < 1 or not 0 < arguments.seconds <= RUN_SECONDS_MAX / 10:
-        options.error(f"at least one round, and at most {RUN_SECONDS_MAX // 10} seconds per run")
-    try:
-        [parse_size(size) for size in arguments.sizes.split(",")]
-    except ValueError as why:
-        options.error(str(why))
+    check_usual_options(options, arguments)
     return arguments
 
 
 def main():
     arguments = parse_arguments()
-    for tool in TOOLS:
-        if not shutil.which(tool):
-            sys.exit(f"{tool} is missing; tools/install-packages build test bench brings it")
-    if not {SERVING_CORE, DRIVING_CORE} <= os.sched_getaffinity(0):
-        sys.exit(f"cores {SERVING_CORE} and {DRIVING_CORE} are needed, one for each side")
-    if MARK not in os.environ:
-        build("bench_raw_tcp", "weft", "weft_ibverbs", "weft_rdmacm")
-        go_into_namespace()
-    furnish_namespace()
+    expect_tools(*TOOLS, jobs="build test bench")
+    expect_cores()
+    enter_namespace("bench_raw_tcp", "weft", "weft_ibverbs", "weft_rdmacm")
     contestants = [each for each in all_contestants(PROGRAMS)
                    if each.name not in arguments.without]
     names = [contestant.name for contestant in contestants]

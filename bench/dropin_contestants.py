@@ -10,7 +10,8 @@ import os
 import re
 import subprocess
 
-from rdma_contestants import HOST, Contestant, Failed, OwnProgram
+from rdma_contestants import Contestant, OwnProgram
+from surroundings import HOST, Failed
 
 OPERATIONS = ("write", "read", "send", "write latency", "read latency", "send latency")
 READ_LATENCY_MAX = 4096

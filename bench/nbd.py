@@ -10,17 +10,19 @@ median, the spread, and the ratio to each peer. CPU is what the server process u
 """
 import argparse
 import contextlib
+import dataclasses
 import json
 import os
 import pathlib
-import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from rounds import spread, take_turns
+from surroundings import ROOT, cpu_seconds, expect_tools
+
 GIB = 1 << 30
 DISK_BYTES = 1 * GIB
 PORTS = {"weft": 20809, "nbdkit": 20810, "qemu-nbd": 20811}
@@ -55,10 +57,14 @@ class Server:
                 sys.exit(f"{name} does not answer at {self.uri}")
             time.sleep(0.05)
 
-    def cpu_seconds(self):
-        stat = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text()
-        fields = stat.rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    def can(self, workload):
+        return True
+
+    def measure(self, workload, seconds):
+        before = cpu_seconds(self.process)
+        moved, elapsed = workload.run(self.uri, seconds)
+        cpu = cpu_seconds(self.process) - before
+        return {"rate": moved / elapsed, "cpu_per_gib": cpu / (moved / GIB)}
 
     def stop(self):
         self.process.terminate()
@@ -84,27 +90,29 @@ def run_nbdcopy(source, target):
     return DISK_BYTES, time.monotonic() - began
 
 
-def workloads(arguments, data):
+@dataclasses.dataclass(frozen=True)
+class Workload:
+    name: str
+    run: object  # with a disk's URI and the seconds: bytes moved and seconds taken
+
+    def __str__(self):
+        return self.name
+
+
+def workloads(data):
     for rw in ("randread", "randwrite"):
         for size in ("4k", "256k"):
             for depth in (1, 16):
-                yield (f"fio {rw} {size} depth {depth}",
-                       lambda uri, rw=rw, size=size, depth=depth:
-                       run_fio(uri, rw, size, depth, arguments.seconds))
-    yield "nbdcopy to the disk", lambda uri: run_nbdcopy(data, uri)
-    yield "nbdcopy from the disk", lambda uri: run_nbdcopy(uri, "null:")
-
-
-def measure(server, work):
-    before = server.cpu_seconds()
-    moved, seconds = work(server.uri)
-    cpu = server.cpu_seconds() - before
-    return {"rate": moved / seconds, "cpu_per_gib": cpu / (moved / GIB)}
+                yield Workload(f"fio {rw} {size} depth {depth}",
+                               lambda uri, seconds, rw=rw, size=size, depth=depth:
+                               run_fio(uri, rw, size, depth, round(seconds)))
+    yield Workload("nbdcopy to the disk", lambda uri, _: run_nbdcopy(data, uri))
+    yield Workload("nbdcopy from the disk", lambda uri, _: run_nbdcopy(uri, "null:"))
 
 
 def summary(samples):
-    rates = [sample["rate"] for sample in samples]
-    return {"rate": statistics.median(rates), "low": min(rates), "high": max(rates),
+    rates = spread([sample["rate"] for sample in samples])
+    return {"rate": rates["median"], "low": rates["low"], "high": rates["high"],
             "cpu_per_gib": statistics.median(sample["cpu_per_gib"] for sample in samples)}
 
 
@@ -132,9 +140,7 @@ def main():
     options.add_argument("--json", action="store_true")
     options.add_argument("--only", default="", help="only workloads with this in their name")
     arguments = options.parse_args()
-    for tool in ("nbdkit", "qemu-nbd", "fio", "nbdcopy", "nbdinfo"):
-        if not shutil.which(tool):
-            sys.exit(f"{tool} is not installed; ./test installs what is needed")
+    expect_tools("nbdkit", "qemu-nbd", "fio", "nbdcopy", "nbdinfo", jobs="test")
     with contextlib.ExitStack() as stack:
         folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
         data = pathlib.Path("/dev/shm") / f"weft-bench-data-{os.getpid()}.img"
@@ -148,18 +154,9 @@ def main():
             stack.callback(servers[-1].stop)
         for server in servers:
             run_nbdcopy(data, server.uri)
-        samples = {}
-        for round_number in range(arguments.rounds):
-            for workload, work in workloads(arguments, data):
-                if arguments.only not in workload:
-                    continue
-                # The order turns with each round, so that no server always follows the same one.
-                turn = round_number % len(servers)
-                for server in servers[turn:] + servers[:turn]:
-                    samples.setdefault(workload, {}).setdefault(server.name, []).append(
-                        measure(server, work))
-            print(f"round {round_number + 1} of {arguments.rounds}", file=sys.stderr)
-        results = {workload: {name: summary(runs) for name, runs in by_server.items()}
+        wanted = [each for each in workloads(data) if arguments.only in each.name]
+        samples, _ = take_turns(arguments, servers, wanted)
+        results = {workload.name: {name: summary(runs) for name, runs in by_server.items()}
                    for workload, by_server in samples.items()}
         if arguments.json:
             print(json.dumps(results, indent=2))

@@ -11,52 +11,14 @@ and repeated; tables show the median, the spread, and the ratio to the base.
 import argparse
 import json
 import os
-import pathlib
-import shutil
-import statistics
-import subprocess
 import sys
 
-from rdma_contestants import (DRIVING_CORE, OPERATIONS, RUN_SECONDS_MAX, SERVING_CORE, WAITINGS,
-                              Failed, Workload, all_contestants, parse_size, peer_versions,
-                              size_text)
+from rdma_contestants import OPERATIONS, WAITINGS, Workload, all_contestants, peer_versions
+from rounds import (add_ratios, add_usual_options, check_usual_options, parse_size, ratio_text,
+                    size_text, spread, spread_text, take_turns)
+from surroundings import (CONGESTION_CONTROL, PROGRAMS, enter_namespace, expect_cores, expect_tools)
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-PROGRAMS = ROOT / "build/bench/bin"
 SIZES = "64,1K,4K,16K,64K,256K,1M"
-# Not bbr, which paces even the loopback. A namespace may only choose what the machine allows to
-# all; reno is always among them, cubic is not.
-CONGESTION_CONTROL = "reno"
-MARK = "WEFT_BENCH_OUTER_NAMESPACE"
-
-
-def network_namespace():
-    return str(os.stat("/proc/self/ns/net").st_ino)
-
-
-def build(*targets):
-    """Silent, unless it fails."""
-    for command in (["cmake", "--preset", "bench"],
-                    ["cmake", "--build", "--preset", "bench", "--target", *targets]):
-        done = subprocess.run(command, cwd=ROOT, text=True, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT)
-        if done.returncode:
-            sys.exit(f"{done.stdout}\nThe bench's programs could not be built; "
-                     "tools/install-packages build bench brings what they need.")
-
-
-def go_into_namespace():
-    """Starts this program again, inside. The namespace goes when its last process does."""
-    as_nobody = ["--map-root-user"] if os.geteuid() else []
-    os.environ[MARK] = network_namespace()
-    os.execvp("unshare", ["unshare", "--net", *as_nobody, sys.executable, *sys.argv])
-
-
-def furnish_namespace():
-    if network_namespace() == os.environ[MARK]:
-        sys.exit(f"{MARK} is set, but this is no namespace of our own; unset it")
-    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-    pathlib.Path("/proc/sys/net/ipv4/tcp_congestion_control").write_text(CONGESTION_CONTROL)
 
 
 def workloads(arguments):
@@ -69,28 +31,6 @@ def workloads(arguments):
                     yield workload
 
 
-def take_turns(arguments, contestants, wanted):
-    """Seconds per message of each run, by workload and name. Who fails is named and left out."""
-    samples = {workload: {} for workload in wanted}
-    failures = {}
-    for round_number in range(arguments.rounds):
-        for workload, by_name in samples.items():
-            # The order turns with each round, so that nobody always follows the same one.
-            turn = round_number % len(contestants)
-            for contestant in contestants[turn:] + contestants[:turn]:
-                who = f"{contestant.name}, {workload}"
-                if not contestant.can(workload) or who in failures:
-                    continue
-                try:
-                    each = contestant.measure(workload, arguments.seconds)
-                    by_name.setdefault(contestant.name, []).append(each)
-                except Failed as why:
-                    failures[who] = str(why)
-                    print(f"{who}: {why}", file=sys.stderr)
-        print(f"round {round_number + 1} of {arguments.rounds}", file=sys.stderr)
-    return samples, failures
-
-
 def is_latency(operation):
     return operation == "ping-pong" or operation.endswith("latency")
 
@@ -98,16 +38,8 @@ def is_latency(operation):
 def summary(workload, samples):
     """MiB/s, or microseconds one way for the ping-pong."""
     if is_latency(workload.operation):
-        values = [each * 1e6 for each in samples]
-    else:
-        values = [workload.size / each / 2**20 for each in samples]
-    return {"median": statistics.median(values), "low": min(values), "high": max(values)}
-
-
-def add_ratios(by_name, base):
-    if base in by_name:
-        for result in by_name.values():
-            result["ratio"] = result["median"] / by_name[base]["median"]
+        return spread([each * 1e6 for each in samples])
+    return spread([workload.size / each / 2**20 for each in samples])
 
 
 def show(results, names, base):
@@ -118,10 +50,6 @@ def show(results, names, base):
             present = [name for name in names if any(name in row for row in rows.values())]
             if present:
                 show_table(rows, present, base, operation, waiting)
-
-
-def number(value):
-    return f"{value:.0f}" if value >= 100 else f"{value:.1f}"
 
 
 def show_table(rows, names, base, operation, waiting):
@@ -135,9 +63,8 @@ def show_table(rows, names, base, operation, waiting):
         cells = [size_text(workload.size)]
         for name in names:
             if result := by_name.get(name):
-                ratio = f", ×{result['ratio']:.2f}" if "ratio" in result and name != base else ""
-                median, low, high = (number(result[key]) for key in ("median", "low", "high"))
-                cells.append(f"{median} ({low}–{high}){ratio}")
+                ratio = ratio_text(result) if name != base else ""
+                cells.append(spread_text(result) + ratio)
             else:
                 cells.append("")
         print("| " + " | ".join(cells) + " |")
@@ -146,37 +73,21 @@ def show_table(rows, names, base, operation, waiting):
 def parse_arguments():
     options = argparse.ArgumentParser(description=__doc__,
                                       formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--rounds", type=int, default=5)
-    options.add_argument("--seconds", type=float, default=0.3, help="per run, about")
+    add_usual_options(options, rounds=5, seconds=0.3)
     options.add_argument("--sizes", default=SIZES)
     options.add_argument("--depth", type=int, default=64, help="Sends or Writes under way at once")
     options.add_argument("--read-depth", type=int, default=16, help="the same for Reads")
-    options.add_argument("--only", default="",
-                         help='only workloads with this in their name, as "write polling 4096"')
-    options.add_argument("--without", default=[], action="append", help="a contestant to leave out")
     options.add_argument("--base", default="raw TCP", help="the contestant of the ratios")
-    options.add_argument("--json", action="store_true")
     arguments = options.parse_args()
-    if arguments.rounds < 1 or not 0 < arguments.seconds <= RUN_SECONDS_MAX / 10:
-        options.error(f"at least one round, and at most {RUN_SECONDS_MAX // 10} seconds per run")
-    try:
-        [parse_size(size) for size in arguments.sizes.split(",")]
-    except ValueError as why:
-        options.error(str(why))
+    check_usual_options(options, arguments)
     return arguments
 
 
 def main():
     arguments = parse_arguments()
-    for tool in ("cmake", "unshare", "ip", "taskset", "timeout", "fi_pingpong", "ucx_perftest"):
-        if not shutil.which(tool):
-            sys.exit(f"{tool} is missing; tools/install-packages build bench brings it")
-    if not {SERVING_CORE, DRIVING_CORE} <= os.sched_getaffinity(0):
-        sys.exit(f"cores {SERVING_CORE} and {DRIVING_CORE} are needed, one for each side")
-    if MARK not in os.environ:
-        build("bench_rdma")
-        go_into_namespace()
-    furnish_namespace()
+    expect_tools("cmake", "unshare", "ip", "taskset", "timeout", "fi_pingpong", "ucx_perftest")
+    expect_cores()
+    enter_namespace("bench_rdma")
     contestants = [each for each in all_contestants(PROGRAMS)
                    if each.name not in arguments.without]
     names = [contestant.name for contestant in contestants]

@@ -10,18 +10,13 @@ bench/rdma/bench_options.hpp needs no class of its own: OwnProgram does.
 import dataclasses
 import itertools
 import json
-import math
 import os
-import pathlib
 import re
 import subprocess
-import time
 
-HOST = "127.0.0.1"
-SERVING_CORE, DRIVING_CORE = 1, 0
-RUN_SECONDS_MAX = 30  # a run is meant to take a tenth of that at most
-FIRST_COUNT = 100
-GROWTHS_MAX = 10
+from rounds import LongEnough
+from surroundings import (DRIVING_CORE, HOST, SERVING_CORE, Failed, pinned, wait_until_listening)
+
 OPERATIONS = ("send", "write", "read", "ping-pong")
 WAITINGS = ("polling", "blocking")
 
@@ -40,39 +35,12 @@ class Workload:
         return f"{self.operation} {self.waiting} {self.size}"
 
 
-class Failed(Exception):
-    """A run gave no number; the words are those of the program."""
-
-
-def pinned(core, command):
-    """On its core, and ended by somebody else should the bench itself be killed."""
-    return ["timeout", "--kill-after=1", str(RUN_SECONDS_MAX), "taskset", "--cpu-list", str(core),
-            *map(str, command)]
-
-
-def is_listening(port):
-    """/proc/net/tcp: the local address is the second field, and state 0A means listening."""
-    lines = pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]
-    return any(fields[3] == "0A" and int(fields[1].rsplit(":", 1)[1], 16) == port
-               for fields in map(str.split, lines))
-
-
-def wait_until_listening(server, port):
-    deadline = time.monotonic() + 10
-    while not is_listening(port):
-        if server.poll() is not None:
-            raise Failed(f"the serving side ended at once: {server.communicate()[0].strip()}")
-        if time.monotonic() > deadline:
-            raise Failed("the serving side does not listen")
-        time.sleep(0.005)
-
-
 class Contestant:
     name = ""
     environment = {}
 
     def __init__(self):
-        self.counts = {}
+        self.long_enough = LongEnough()
 
     def can(self, workload):
         raise NotImplementedError
@@ -109,16 +77,8 @@ class Contestant:
                 server.communicate()
 
     def measure(self, workload, seconds):
-        """Seconds per message of a run of at least half that long. How many messages it takes is
-        found out by runs that grow, the first time and whenever a slow moment had misled us."""
-        count = self.counts.get(workload, FIRST_COUNT)
-        for _ in range(GROWTHS_MAX):
-            each = self.run(workload, count)
-            if each * count >= seconds / 2:
-                break
-            count = math.ceil(min(count * 8, seconds / each))
-        self.counts[workload] = count
-        return each
+        """Seconds per message."""
+        return self.long_enough.run(workload, seconds, lambda count: self.run(workload, count))
 
 
 class OwnProgram(Contestant):
@@ -222,17 +182,3 @@ def peer_versions():
         return found[1] if found else "unknown"
     return {"libfabric": found_in(["fi_info", "--version"], r"libfabric: (\S+)"),
             "UCX": found_in(["ucx_info", "-v"], r"Version (\S+)")}
-
-
-def parse_size(text):
-    """64, 4K, 1M."""
-    if not (found := re.fullmatch(r"(\d+)([KM]?)", text)):
-        raise ValueError(f"{text} is not a size; say 64, 4K or 1M")
-    return int(found[1]) << {"": 0, "K": 10, "M": 20}[found[2]]
-
-
-def size_text(size):
-    for unit, shift in (("M", 20), ("K", 10)):
-        if size >> shift and not size % (1 << shift):
-            return f"{size >> shift}{unit}"
-    return str(size)

@@ -38,6 +38,7 @@ public:
 
     iscsi::InitiatorDisk& device() { return disk_->device(); }
     iscsi::InitiatorSession& session() { return disk_->session(); }
+    std::uint64_t completions() const { return disk_->completions(); }
 
 private:
     void close();

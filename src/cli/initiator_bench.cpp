@@ -111,20 +111,32 @@ int initiator_bench(const Command& self, const Arguments& arguments) {
         *size > traits.maximum_transfer)
         throw Refusal{fmt::format("'{}' is no size of a request to this unit", wishes.size)};
     Load load(*world, disk.device(), wishes, *size);
+    const auto completions_before = disk.completions();
     load.run(wishes.seconds);
+    const auto completions = disk.completions() - completions_before;
     const double rate = static_cast<double>(load.done) / load.elapsed;
     const double bytes = rate * static_cast<double>(*size);
-    if (wishes.as_json)
-        fmt::print("{}\n", show_json({{"requests", load.done},
-                                      {"seconds", load.elapsed},
-                                      {"requests_per_second", rate},
-                                      {"bytes_per_second", bytes},
-                                      {"logins", disk.session().logins()},
-                                      {"sent_again", disk.session().sent_again()}}));
-    else
-        fmt::print("{} {}s of {}, {} at a time: {:.0f} per second, {}/s\n", load.done,
-                   wishes.write ? "write" : "read", show_size(*size), wishes.depth, rate,
-                   show_size(static_cast<std::uint64_t>(bytes)));
+    const bool over_rdma = read_initiator_url(wishes.where).over_rdma;
+    if (wishes.as_json) {
+        nlohmann::json told{{"requests", load.done},
+                            {"seconds", load.elapsed},
+                            {"requests_per_second", rate},
+                            {"bytes_per_second", bytes},
+                            {"logins", disk.session().logins()},
+                            {"sent_again", disk.session().sent_again()}};
+        if (over_rdma) told["completions"] = completions;
+        fmt::print("{}\n", show_json(told));
+        return done;
+    }
+    fmt::print("{} {}s of {}, {} at a time: {:.0f} per second, {}/s\n", load.done,
+               wishes.write ? "write" : "read", show_size(*size), wishes.depth, rate,
+               show_size(static_cast<std::uint64_t>(bytes)));
+    // Exactly, since a single one too many is one too many.
+    if (over_rdma && completions == load.done)
+        fmt::print("one completion for each\n");
+    else if (over_rdma)
+        fmt::print("{} completions, {:.4f} for each\n", completions,
+                   static_cast<double>(completions) / static_cast<double>(load.done));
     return done;
 }
 

@@ -227,6 +227,9 @@ public:
     virtual void abandon(InitiatorMoverTask& task) = 0;
     virtual void close_when_sent() = 0;
     virtual void close() = 0;
+
+    /// Completions polled so far, for those who count. Only RDMA has any.
+    virtual std::uint64_t completions() const { return 0; }
 };
 
 }  // namespace weft::iscsi

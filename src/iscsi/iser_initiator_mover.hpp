@@ -39,9 +39,7 @@ public:
     void abandon(InitiatorMoverTask& task) override;
     void close_when_sent() override;
     void close() override;
-
-    /// All that were polled: for those who count.
-    std::uint64_t completions() const { return completions_seen_; }
+    std::uint64_t completions() const override { return completions_seen_; }
 
 private:
     enum class Kind : std::uint8_t { control, command, invalidation };

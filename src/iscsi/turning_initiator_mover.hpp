@@ -29,6 +29,7 @@ public:
     void abandon(InitiatorMoverTask& task) override;
     void close_when_sent() override;
     void close() override { now().close(); }
+    std::uint64_t completions() const override { return iser_ ? iser_->completions() : 0; }
 
 private:
     struct Kept {

@@ -119,9 +119,46 @@ Result<void> FpduReceiver::advance() {
     return {};
 }
 
+Result<std::size_t> FpduReceiver::take_whole(ConstBuffer bytes) {
+    constexpr std::size_t nothing = 0;
+    static_assert(untagged_start <= wire::fpdu_size(wire_size<wire::TaggedSegment>()));
+    // Placed eagerly, a payload is there before its checksum is looked at, whatever comes of it.
+    bool is_eager = checksum_ && !verified_first_;
+    if (stage_ != Stage::start || have_ > 0 || markers_ || is_eager) return nothing;
+    if (bytes.size() < untagged_start) return nothing;
+    auto ulpdu_size = ulpdu_size_at(bytes);
+    auto size = wire::fpdu_size(ulpdu_size);
+    if (ulpdu_size < wire_size<wire::TaggedSegment>() || size > bytes.size()) return nothing;
+    auto fpdu = bytes.first(size);
+    if (checksum_ && !wire::fpdu_is_intact(fpdu)) return fault(wire::MpaError::checksum);
+
+    // The header to where it is quoted from, if it comes to that.
+    std::memcpy(scratch_.data(), fpdu.data(), untagged_start);
+    segment_.ulpdu_size = ulpdu_size;
+    if (auto known = know_header(Buffer(scratch_).subspan(length_size)); !known)
+        return known.error();
+    WEFT_TRY(auto readiness, sink_.begin(segment_));
+    if (readiness == Readiness::not_yet) {
+        // It will be asked again when the FPDU has come by want(), and may wait there.
+        segment_ = {};
+        return nothing;
+    }
+    octet_count_ += size;
+    auto payload = fpdu.subspan(length_size + segment_.header_octets.size());
+    if (auto placed = copy_into_place(payload.first(segment_.payload_size)); !placed)
+        return placed.error();
+    if (auto ended = end_fpdu(); !ended) return ended.error();
+    return size;
+}
+
 Result<void> FpduReceiver::read_header(ConstBuffer octets) {
-    auto header = octets.subspan(length_size);
     if (!verified_first_ && checksum_) crc_.add(octets);
+    if (auto known = know_header(octets.subspan(length_size)); !known) return known;
+    return offer_segment();
+}
+
+/// What the octets of a header say; behind them there may be others.
+Result<void> FpduReceiver::know_header(ConstBuffer header) {
     auto header_size = wire::segment_header_size(header.front());
     if (segment_.ulpdu_size < header_size) return fault(wire::MpaError::framing);
     segment_.header_octets = header.first(header_size);
@@ -134,7 +171,7 @@ Result<void> FpduReceiver::read_header(ConstBuffer octets) {
                       : fault(wire::UntaggedBufferError::invalid_version);
     }
     segment_.header = *decoded;
-    return offer_segment();
+    return {};
 }
 
 Result<void> FpduReceiver::offer_segment() {
@@ -202,7 +239,11 @@ Result<void> FpduReceiver::end_whole() {
 
 Result<void> FpduReceiver::place_from_buffer() {
     auto header_end = segment_.header_octets.data() + segment_.header_octets.size();
-    ConstBuffer payload(header_end, segment_.payload_size);
+    if (auto copied = copy_into_place({header_end, segment_.payload_size}); !copied) return copied;
+    return end_fpdu();
+}
+
+Result<void> FpduReceiver::copy_into_place(ConstBuffer payload) {
     while (!payload.empty()) {
         auto place = sink_.place();
         if (place.empty()) return sink_.memory_gone();
@@ -212,7 +253,7 @@ Result<void> FpduReceiver::place_from_buffer() {
         sink_.placed(count);
         payload = payload.subspan(count);
     }
-    return end_fpdu();
+    return {};
 }
 
 Result<void> FpduReceiver::end_fpdu() {

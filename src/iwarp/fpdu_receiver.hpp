@@ -4,7 +4,8 @@
 // There are two ways. Straight: the payload's place is what want() answers, so whoever reads the
 // socket reads into registered memory. Verified: RFC 5044 section 6 lets nothing be placed before
 // the checksum is known to be good, so with checksums the FPDU is taken whole into a buffer,
-// verified, and its payload copied. Markers stand amid the payload and need the buffer too.
+// verified, and its payload copied. Markers stand amid the payload and need the buffer too. Where
+// short FPDUs have been read ahead of their places anyway, they are taken from there one by one.
 #pragma once
 
 #include <array>
@@ -42,6 +43,10 @@ public:
     Buffer want();
     /// After an error the stream is beyond repair: send a Terminate, which quotes segment().
     Result<void> filled(std::size_t count);
+    /// Bytes that lie elsewhere: takes the FPDU they begin with, if it is there whole and nothing
+    /// of it was taken yet, and says how long it was. It is verified where it lies, and only its
+    /// payload is copied. None, if it has to be brought by want(). Errors as above.
+    Result<std::size_t> take_whole(ConstBuffer bytes);
     /// A receive was posted: asks the sink again about the segment it was not ready for.
     Result<void> resume();
 
@@ -74,6 +79,7 @@ private:
     void add_to_checksum(ConstBuffer placed);
 
     // Straight.
+    Result<void> know_header(ConstBuffer header);
     Result<void> read_header(ConstBuffer octets);
     Result<void> offer_segment();
     void begin_payload_or_trailer();
@@ -83,6 +89,7 @@ private:
     void begin_whole();
     Result<void> end_whole();
     Result<void> place_from_buffer();
+    Result<void> copy_into_place(ConstBuffer payload);
 
     Result<void> end_fpdu();
     std::size_t first_part_size() const;

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <memory>
 #include <random>
 
@@ -71,6 +72,24 @@ struct Receiving {
         });
         return fault;
     }
+    /// The same of bytes that were read ahead of their places; counts those taken whole.
+    std::optional<Error> take_ahead(ConstBuffer stream) {
+        taken = 0;
+        while (taken < stream.size()) {
+            auto size = receiver.take_whole(stream.subspan(taken));
+            if (!size) return size.error();
+            whole_fpdus += *size > 0 ? 1 : 0;
+            taken += *size;
+            if (*size > 0) continue;
+            Buffer place = receiver.want();
+            if (place.empty()) return std::nullopt;
+            auto count = std::min(place.size(), stream.size() - taken);
+            std::memcpy(place.data(), stream.data() + taken, count);
+            taken += count;
+            if (auto outcome = receiver.filled(count); !outcome) return outcome.error();
+        }
+        return std::nullopt;
+    }
     Bytes header() const {
         auto octets = receiver.segment().header_octets;
         return {octets.begin(), octets.end()};
@@ -81,6 +100,7 @@ struct Receiving {
     Waiter waiter;
     FpduReceiver receiver;
     std::size_t taken = 0;
+    std::size_t whole_fpdus = 0;
 };
 
 class FpduReceiverInMode : public testing::TestWithParam<Mode> {};
@@ -147,7 +167,53 @@ TEST_P(FpduReceiverInMode, TakesRandomStreamsTheSameHoweverTheyAreCut) {
         EXPECT_EQ(whole.sink.events, cut.sink.events);
         EXPECT_EQ(whole.header(), cut.header());
         EXPECT_TRUE(whole.sink.memory == cut.sink.memory);
+
+        Receiving ahead(GetParam(), piece_size);
+        std::optional<Error> ahead_fault;
+        for (std::size_t at = 0; at < stream.octets().size() && !ahead_fault; at += ahead.taken) {
+            auto piece = ConstBuffer(stream.octets()).subspan(at);
+            ahead_fault = ahead.take_ahead(
+                piece.first(std::min<std::size_t>(piece.size(), 1 + chance() % 4000)));
+        }
+        EXPECT_EQ(fault, ahead_fault);
+        EXPECT_EQ(whole.sink.events, ahead.sink.events);
+        EXPECT_EQ(whole.header(), ahead.header());
+        EXPECT_TRUE(whole.sink.memory == ahead.sink.memory);
+        EXPECT_EQ(whole.receiver.fpdu_count(), ahead.receiver.fpdu_count());
     });
+}
+
+TEST_P(FpduReceiverInMode, TakesFpdusWholeWhereTheyWereReadAhead) {
+    auto stream = writer(GetParam());
+    stream.add(send(1), pattern(5, 1));
+    stream.add(write_at(100), pattern(3000, 2));
+    stream.add(send(2), {});
+    bool can = !GetParam().options.markers && (!GetParam().options.checksum ||
+                                               GetParam().options.placement == Placement::verified);
+    // The last one without its last octet: it is to be waited for.
+    Receiving receiving(GetParam());
+    auto octets = ConstBuffer(stream.octets());
+    EXPECT_EQ(receiving.take_ahead(octets.first(octets.size() - 1)), std::nullopt);
+    EXPECT_EQ(receiving.whole_fpdus, can ? 2u : 0u);
+    EXPECT_TRUE(receiving.receiver.is_amid_fpdu());
+    EXPECT_EQ(receiving.take_ahead(octets.last(1)), std::nullopt);
+    EXPECT_EQ(receiving.receiver.fpdu_count(), 3u);
+    EXPECT_EQ(receiving.receiver.octet_count(), octets.size());
+}
+
+TEST_P(FpduReceiverInMode, WaitsWithWhatWasReadAheadUntilTheSinkIsReady) {
+    auto stream = writer(GetParam());
+    stream.add(send(1), pattern(200, 3));
+    stream.add(send(2), pattern(3, 4));
+    Receiving receiving(GetParam());
+    receiving.sink.not_yet = 2;
+    EXPECT_EQ(receiving.take_ahead(stream.octets()), std::nullopt);
+    auto taken = receiving.taken;
+    while (receiving.receiver.is_stalled()) EXPECT_TRUE(receiving.receiver.resume());
+    EXPECT_EQ(receiving.take_ahead(ConstBuffer(stream.octets()).subspan(taken)), std::nullopt);
+    EXPECT_EQ(receiving.receiver.fpdu_count(), 2u);
+    EXPECT_EQ(receiving.sink.events.size(), 2u + 4u) << "each began once it could, and once only";
+    EXPECT_EQ(receiving.sink.memory[199], pattern(200, 3)[199]);
 }
 
 TEST(FpduReceiver, FindsEverySpoiltOctetByTheChecksum) {

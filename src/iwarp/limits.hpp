@@ -40,13 +40,13 @@ inline constexpr Duration ready_patience = std::chrono::seconds(10);
 inline constexpr Duration first_word_delay = std::chrono::milliseconds(20);
 
 /// FPDUs a connection lends to its stream at a time. A trailer and the header behind it are one
-/// piece, so this many fill a sendmsg of 64 pieces.
-inline constexpr std::size_t fpdus_lent = 32;
+/// piece, so this many fill a sendmsg of 128 pieces.
+inline constexpr std::size_t fpdus_lent = 64;
 /// Messages the sender has begun and not sent whole. One begins when the one before is cut up and
 /// there is room for an FPDU, so each has one lent, or the room for it.
 inline constexpr std::size_t messages_under_way = fpdus_lent;
 /// A connection that has sent nothing for this long (one to two times) gives back the room that
-/// sending needs: some 13 KiB, which matters where ten thousand are idle.
+/// sending needs: some 26 KiB, which matters where ten thousand are idle.
 inline constexpr Duration rest_after = std::chrono::seconds(1);
 /// No further FPDU is made while this much is lent. Less costs long Writes speed, for every system
 /// call then carries less: a quarter of it made 1 MiB Writes a quarter slower. More makes a

@@ -62,6 +62,17 @@ void Session::filled(std::size_t count) {
     note(receiver_.filled(count));
 }
 
+std::size_t Session::take_ahead(ConstBuffer bytes) {
+    std::size_t taken = 0;
+    while (!ended_) {
+        auto size = receiver_.take_whole(bytes.subspan(taken));
+        note(size ? Result<void>{} : Result<void>(size.error()));
+        if (!size || *size == 0) break;
+        taken += *size;
+    }
+    return taken;
+}
+
 void Session::receive_posted() {
     if (ended_ || !receiver_.is_stalled()) return;
     note(receiver_.resume());

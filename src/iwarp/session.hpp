@@ -36,6 +36,7 @@ public:
     // As StreamEngine has them.
     Buffer want();
     void filled(std::size_t count);
+    std::size_t take_ahead(ConstBuffer bytes);
     std::size_t pending(std::span<ConstBuffer> pieces);
     void sent(std::size_t count);
     bool finished() const { return ended_; }

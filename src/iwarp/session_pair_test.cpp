@@ -46,6 +46,8 @@ public:
         responder.on_wake = [this] { other_.wake(); };
         if (seed == 0) return;
         for (auto* driver : {&one_, &other_})
+            driver->reads_ahead = [this] { return chance_() % 2 == 0; };
+        for (auto* driver : {&one_, &other_})
             driver->cut = [this](std::size_t count) {
                 auto most = chance_() % 3 == 0 ? count : std::min<std::size_t>(count, 100);
                 return 1 + chance_() % most;

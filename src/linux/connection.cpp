@@ -58,7 +58,7 @@ std::unique_ptr<Stream> Connection::connecting(SocketCommons& commons,
     WEFT_CHECK(!addresses.empty());
     auto connection = std::make_unique<Connection>(commons);
     connection->stage_ = Stage::connecting;
-    connection->engine_ = &engine;
+    connection->use(engine);
     connection->peer_ = addresses.front().text();
     std::reverse(addresses.begin(), addresses.end());
     connection->addresses_ = std::move(addresses);
@@ -70,9 +70,14 @@ std::unique_ptr<Stream> Connection::connecting(SocketCommons& commons,
 void Connection::drive(StreamEngine& engine) {
     WEFT_CHECK(stage_ == Stage::waiting || stage_ == Stage::open);
     bool is_the_first = stage_ == Stage::waiting;
-    engine_ = &engine;
+    use(engine);
     // What was read ahead for the one before is in leftover_, or being handed out: it is not lost.
     is_the_first ? begin() : wake();
+}
+
+void Connection::use(StreamEngine& engine) {
+    engine_ = &engine;
+    takes_ahead_ = dynamic_cast<TakesAhead*>(&engine);
 }
 
 void Connection::begin() {
@@ -235,6 +240,7 @@ void Connection::end(std::optional<Error> why) {
 void Connection::abandon() {
     stage_ = Stage::closed;
     engine_ = nullptr;
+    takes_ahead_ = nullptr;
     close();
     leave_list();
     cool_down();

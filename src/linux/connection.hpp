@@ -20,6 +20,7 @@
 #include "linux/lingering_sockets.hpp"
 #include "linux/socket_address.hpp"
 #include "weft/linux_world.hpp"
+#include "weft/takes_ahead.hpp"
 
 namespace weft::linux {
 
@@ -74,6 +75,7 @@ private:
     enum class Stage : std::uint8_t { waiting, connecting, open, closed };
 
     // connection.cpp: how it begins and ends, and its deadline.
+    void use(StreamEngine& engine);
     void begin();
     void try_next_address();
     Result<void> bind_own_end();
@@ -98,7 +100,8 @@ private:
     SocketCommons& commons_;
     Descriptor socket_;
     Stage stage_ = Stage::waiting;
-    StreamEngine* engine_ = nullptr;  ///< null before drive() and after the end
+    StreamEngine* engine_ = nullptr;     ///< null before drive() and after the end
+    TakesAhead* takes_ahead_ = nullptr;  ///< the same engine, if it is one
 
     std::uint32_t interest_ = 0;  ///< what epoll watches for
     bool readable_ = false;       ///< there may be something to read

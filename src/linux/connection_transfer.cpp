@@ -125,9 +125,15 @@ std::size_t Connection::read_into(Buffer place, Buffer staging) {
     return engine_ ? count : 0;
 }
 
-/// Copies to one wanted place after the other. Returns what the engine does not want now.
+/// Gives the engine what it takes as it is, and copies the rest to one wanted place after the
+/// other. Returns what the engine does not want now.
 ConstBuffer Connection::hand_out(ConstBuffer bytes) {
     while (!bytes.empty() && engine_ && !engine_->finished()) {
+        if (auto taken = takes_ahead_ ? takes_ahead_->take_ahead(bytes) : 0; taken > 0) {
+            bytes = bytes.subspan(taken);
+            continue;
+        }
+        if (!engine_) break;
         Buffer place = engine_->want();
         if (place.empty() || !engine_) break;
         auto count = std::min(place.size(), bytes.size());

@@ -36,7 +36,7 @@ inline constexpr std::size_t small_place_bytes = 1024;
 inline constexpr std::size_t receive_bytes_per_turn = 1024 * 1024;
 inline constexpr int receive_calls_per_turn = 16;
 inline constexpr std::size_t send_bytes_per_turn = 4 * 1024 * 1024;
-inline constexpr std::size_t send_pieces = 64;
+inline constexpr std::size_t send_pieces = 128;
 /// What a Unix socket holds for a reader who is busy. The usual 208 KiB is less than one long
 /// reply: with more, 256 KiB reads at depth 16 are a seventh faster.
 inline constexpr int unix_send_bytes = 1024 * 1024;

@@ -21,6 +21,7 @@ public:
 
     iscsi::InitiatorDisk& device() { return disk_; }
     iscsi::InitiatorSession& session() { return initiator_.session(); }
+    std::uint64_t completions() const { return initiator_.completions(); }
 
     /// Say goodbye when all that is under way is answered.
     void disconnect() { initiator_.leave(); }

@@ -92,6 +92,13 @@ IscsiInitiator::~IscsiInitiator() {
     *alive_ = false;
 }
 
+std::uint64_t IscsiInitiator::completions() const {
+    std::uint64_t sum = 0;
+    for (auto& mover : movers_)
+        if (mover) sum += mover->completions();
+    return sum;
+}
+
 void IscsiInitiator::begin() {
     session_.tick(world_.now());
     session_.begin();

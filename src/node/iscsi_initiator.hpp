@@ -68,6 +68,8 @@ public:
     void leave();
     iscsi::InitiatorSession& session() { return session_; }
     bool over() const { return over_; }
+    /// Of the connections there are now: see InitiatorDatamover.
+    std::uint64_t completions() const;
 
 private:
     void connection_wanted(std::size_t index) override;

@@ -144,6 +144,10 @@ void ConnectionObject::filled(std::size_t count) {
     event ? note(*event) : give_up(event.error());
 }
 
+std::size_t ConnectionObject::take_ahead(ConstBuffer bytes) {
+    return stage_ == Stage::running && session() ? session()->take_ahead(bytes) : 0;
+}
+
 std::size_t ConnectionObject::pending(std::span<ConstBuffer> pieces) {
     if (stage_ == Stage::running) return session() ? session()->pending(pieces) : 0;
     return startup_ ? startup_->pending(pieces) : 0;

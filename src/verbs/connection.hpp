@@ -12,6 +12,7 @@
 #include "iwarp/startup.hpp"
 #include "verbs/queue_pair.hpp"
 #include "weft/rdma.hpp"
+#include "weft/takes_ahead.hpp"
 
 namespace weft::verbs {
 
@@ -28,6 +29,7 @@ protected:
 
 class ConnectionObject final : public Connection,
                                public StreamEngine,
+                               public TakesAhead,
                                public Departing,
                                private QueuePairLink,
                                private Announced {
@@ -76,6 +78,7 @@ public:
     void opened() override;
     Buffer want() override;
     void filled(std::size_t count) override;
+    std::size_t take_ahead(ConstBuffer bytes) override;
     std::size_t pending(std::span<ConstBuffer> pieces) override;
     void sent(std::size_t count) override;
     bool finished() const override;

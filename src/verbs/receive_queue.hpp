@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/intrusive_queue.hpp"
@@ -24,7 +25,7 @@ public:
     Result<void> post(const ReceiveRequest& request);
     /// The oldest; null if there is none.
     Slot* take();
-    void give_back(Slot& slot) { free_.push_back(slot); }
+    void give_back(Slot& slot) { slot.next = std::exchange(free_, &slot); }
     std::size_t posted() const { return posted_.size(); }
 
 private:
@@ -32,7 +33,8 @@ private:
     std::vector<LocalMemory> pieces_;  ///< so many for each slot
     std::vector<Slot> slots_;
     IntrusiveQueue<Slot> posted_;
-    IntrusiveQueue<Slot> free_;
+    /// The last given back first: thousands of slots used in turn would not stay in the cache.
+    Slot* free_ = nullptr;
 };
 
 }  // namespace weft::verbs

@@ -311,8 +311,9 @@ TEST_F(SendQueueWorks, InvalidatesTheSinkOfAReadOnceItIsFilled) {
 }
 
 TEST_F(SendQueueWorks, BeginsNoMoreMessagesThanItCanDescribe) {
-    SendQueue large({64, 1, 0}, table, us);
-    for (std::uint64_t id = 0; id < 64; ++id) ASSERT_TRUE(large.post({.id = id}, terms));
+    constexpr std::uint32_t many = 2 * limits::messages_under_way;
+    SendQueue large({many, 1, 0}, table, us);
+    for (std::uint64_t id = 0; id < many; ++id) ASSERT_TRUE(large.post({.id = id}, terms));
     std::size_t begun = 0;
     while (large.next_message(reads)) ++begun;
     EXPECT_EQ(begun, limits::messages_under_way);

@@ -11,6 +11,7 @@
 #include <functional>
 
 #include "support/golden.hpp"
+#include "weft/takes_ahead.hpp"
 #include "weft/world.hpp"
 
 namespace weft::test {
@@ -21,6 +22,9 @@ public:
 
     /// How many of `count` > 0 bytes move at once; all of them unless set.
     std::function<std::size_t(std::size_t count)> cut = [](std::size_t count) { return count; };
+    /// Whether the next bytes are offered as read ahead before they are brought where they belong;
+    /// only for an engine that takes such.
+    std::function<bool()> reads_ahead = [] { return false; };
     /// False: the peer does not read, so nothing the engine sends leaves.
     bool peer_listens = true;
 
@@ -61,6 +65,12 @@ public:
 private:
     bool move_in() {
         if (unread() == 0 || !may_want_) return false;
+        if (reads_ahead()) {
+            auto* ahead = dynamic_cast<TakesAhead*>(&engine_);
+            auto taken = ahead->take_ahead({unread_.data() + read_, cut(unread())});
+            read_ += taken;
+            if (taken > 0) return true;
+        }
         Buffer place = engine_.want();
         may_want_ = !place.empty();
         if (!may_want_) return false;

@@ -16,6 +16,7 @@
 #include "iwarp/session.hpp"
 #include "support/fpdu_sender_fixture.hpp"
 #include "support/fpdu_writer.hpp"
+#include "weft/takes_ahead.hpp"
 #include "weft/world.hpp"
 
 namespace weft::test {
@@ -24,7 +25,7 @@ inline constexpr auto all_rights = Rights::local_write | Rights::remote_read |
                                    Rights::remote_write | Rights::remote_atomic |
                                    Rights::bind_windows;
 
-class SessionSide final : public iwarp::SessionOwner, public StreamEngine {
+class SessionSide final : public iwarp::SessionOwner, public StreamEngine, public TakesAhead {
 public:
     static constexpr iwarp::Asker us{iwarp::DomainId{7}, iwarp::QueuePairId{1}};
     static constexpr std::uint64_t base = 0x100000;  ///< the address of the memory's first byte
@@ -140,6 +141,7 @@ public:
     // As its stream sees it.
     Buffer want() override { return session_->want(); }
     void filled(std::size_t count) override { session_->filled(count); }
+    std::size_t take_ahead(ConstBuffer bytes) override { return session_->take_ahead(bytes); }
     std::size_t pending(std::span<ConstBuffer> pieces) override {
         return session_->pending(pieces);
     }
