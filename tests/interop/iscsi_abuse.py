@@ -6,7 +6,7 @@ import time
 import unittest
 
 from iscsi_client import BLOCK, Initiator
-from weft_export import IscsiExport
+from weft_export import WEFT, IscsiExport
 
 MIB = 1 << 20
 
@@ -56,6 +56,7 @@ class Abuse(unittest.TestCase):
         self.addCleanup(self.export.discard)
         self.neighbour = Neighbour(self.export)
         self.before = self.export.resident_bytes()
+        self.made = []
 
     def tearDown(self):
         if not self.export.alive():
@@ -64,12 +65,13 @@ class Abuse(unittest.TestCase):
         self.neighbour.over.set()
         self.neighbour.join(40)
         self.assertIsNone(self.neighbour.wrong)
+        for each in self.made:
+            each.close()  # or it would be asked to log out, and waited for
         self.export.stop()
 
     def initiator(self, timeout=20):
-        made = Initiator(self.export.portal, timeout)
-        self.addCleanup(made.close)
-        return made
+        self.made.append(Initiator(self.export.portal, timeout))
+        return self.made[-1]
 
     def logged_in(self, *keys, timeout=20):
         return self.initiator(timeout).log_in(self.export.NAME, *keys).settled()
@@ -77,4 +79,5 @@ class Abuse(unittest.TestCase):
     def expect_growth_below(self, mebibytes, of_what):
         grown = (self.export.resident_bytes() - self.before) / MIB
         print(f"{of_what}: {grown:.1f} MiB", flush=True)
-        self.assertLess(grown, mebibytes)
+        if "asan" not in WEFT:  # which keeps what was freed
+            self.assertLess(grown, mebibytes)

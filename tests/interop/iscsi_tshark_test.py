@@ -120,7 +120,6 @@ class OverIser(Heard):
         self.assertLessEqual({WRITE, READ_REQUEST, READ_RESPONSE}, operations)
         self.assertLessEqual({0x01, 0x03, 0x06, 0x21, 0x23, 0x26}, opcodes)
 
-    @unittest.skipIf("san" in WEFT, "a sanitizer's library would have to come first")
     def test_libiscsi(self):
         def talk(url):
             for test in ("Inquiry", "Write10.Simple", "Read10.Simple", "ProutReserve.Simple"):
