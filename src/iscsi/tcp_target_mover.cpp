@@ -60,6 +60,7 @@ void TcpTargetMover::header_came(const PduHeader& header) {
         case wire::IscsiOpcode::scsi_command:
             return command_came(pdu);
         case wire::IscsiOpcode::data_out:
+            if (!full_feature_) return fail({.code = Code::malformed});
             return data_out_came(pdu);
         case wire::IscsiOpcode::snack_request:
             if (has_data) expect_nothing();
@@ -378,6 +379,7 @@ bool TcpTargetMover::repeat_status(std::uint32_t first, std::uint32_t count) {
 
 void TcpTargetMover::begin_full_feature(const ConnectionTerms& terms) {
     terms_ = terms;
+    full_feature_ = true;
     const Digests digests{terms.header_digest, terms.data_digest};
     receiver_.use_digests(digests);
     receiver_.limit_data_length(terms.receive_segment_max);

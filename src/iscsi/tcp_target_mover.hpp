@@ -98,6 +98,7 @@ private:
     State state_ = State::open;
     std::optional<Error> fault_;
     ConnectionTerms terms_;
+    bool full_feature_ = false;
     PduReceiver receiver_;
     PduSender sender_;
 

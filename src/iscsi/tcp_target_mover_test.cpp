@@ -282,6 +282,15 @@ TEST_F(TcpTarget, reads_no_further_while_its_answers_are_not_taken) {
     EXPECT_FALSE(talk.mover().want().empty());
 }
 
+TEST_F(TcpTarget, leaves_who_begins_with_data) {
+    auto& talk = connect();
+    talk.say(wire::DataOutPdu{.final = true,
+                              .task_tag = wire::InitiatorTaskTag{1},
+                              .transfer_tag = wire::TargetTransferTag::none},
+             pattern(512, 1));
+    EXPECT_TRUE(talk.finished());
+}
+
 TEST_F(TcpTarget, gives_its_stream_away_when_all_is_sent) {
     auto& talk = logged_in();
     bool gone = false;
