@@ -71,8 +71,9 @@ void read_chap(const std::string& path, iscsi::TargetRules& rules) {
 std::string why_not(Error error, std::uint32_t number, const scsi::UnitOptions& options) {
     if (error.code == Code::exhausted)
         return fmt::format("{} units are the limit", scsi::units_max);
-    return fmt::format("LUN {}: the number is taken or too large, or blocks of {} octets do not fit",
-                       number, options.block_bytes);
+    return fmt::format(
+        "LUN {}: the number is taken or too large, or blocks of {} octets do not fit", number,
+        options.block_bytes);
 }
 
 }  // namespace

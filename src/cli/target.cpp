@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `weft target …`, `weft unit …` and `weft session …`: what a running `weft export iscsi` serves, and whom.
+// `weft target …`, `weft unit …`, `weft session …`: what a running export serves, and whom.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -112,9 +112,8 @@ int unit_add(const Command& self, const Arguments& arguments) {
     auto answer = ask_control(where.control,
                               {{"do", "add unit"}, {"name", wishes.name}, {"unit", units.front()}});
     auto number = answer.at("lun").get<std::uint32_t>();
-    fmt::print("{}\n", where.as_json
-                           ? show_json({{"added", wishes.name}, {"lun", number}})
-                           : fmt::format("{} has LUN {} now.", wishes.name, number));
+    fmt::print("{}\n", where.as_json ? show_json({{"added", wishes.name}, {"lun", number}})
+                                     : fmt::format("{} has LUN {} now.", wishes.name, number));
     return done;
 }
 
