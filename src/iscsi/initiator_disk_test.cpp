@@ -273,6 +273,13 @@ TEST(InitiatorSession, PingsASilentTargetAndGivesItUpInTheEnd) {
     EXPECT_EQ(bench.why_down.code, Code::timed_out);
 }
 
+TEST(InitiatorDisk, ReadsASerialNumberWithoutWhatFillsItUp) {
+    Bench bench(1);
+    bench.unit.serial = "  model-1 " + std::string(2, '\0');  // zeros as of LIO
+    bench.open();
+    EXPECT_EQ(bench.disk.facts().serial, "model-1");
+}
+
 TEST(InitiatorSession, LeavesWhenAllIsDone) {
     Bench bench(12);
     bench.open();
@@ -282,6 +289,7 @@ TEST(InitiatorSession, LeavesWhenAllIsDone) {
     bench.run();
     EXPECT_TRUE(read.succeeded());
     EXPECT_TRUE(bench.session.down());
+    EXPECT_TRUE(bench.graveyard.at(0)->left()) << "the target may be at its goodbye still";
 }
 
 TEST(InitiatorSession, GoesWhenTheTargetAsksAndComesBackWithTheRest) {

@@ -28,6 +28,7 @@ void InitiatorSession::take(InitiatorConnection& connection, const ReceivedPdu& 
         case wire::IscsiOpcode::text_response:
             return take_text(pdu);
         case wire::IscsiOpcode::logout_response:
+            logout_answered_ = true;
             return end_session({.code = Code::disconnected});
         default:
             return end_session({.code = Code::malformed});

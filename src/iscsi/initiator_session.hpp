@@ -181,6 +181,7 @@ private:
     IntrusiveQueue<InitiatorCommand> later_;
     bool draining_ = false;  ///< the target wants us to leave: nothing new is sent
     bool logout_sent_ = false;
+    bool logout_answered_ = false;
     bool starting_ = false;
     bool held_ = false;
 
