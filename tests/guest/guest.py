@@ -161,9 +161,9 @@ class Guest:
 
     It may have `disks`, by whatever name QEMU knows them: /dev/vda and so on. Who serves them must
     be there before it, in the private network, which then is `entered` already. A `launcher` is the
-    words before QEMU's own."""
+    words before QEMU's own, `disk_options` are for its virtio-blk."""
 
-    def __init__(self, variant="stock", *, disks=(), launcher=(), entered=False):
+    def __init__(self, variant="stock", *, disks=(), disk_options="", launcher=(), entered=False):
         require()
         if not entered:
             enter_private_network()
@@ -180,7 +180,7 @@ class Guest:
             ["-accel", "tcg", "-cpu", "max,la57=off,erms=off,fsrm=off"]
         drives = [word for number, disk in enumerate(disks) for word in (
             "-drive", f"file={disk},format=raw,if=none,id=disk{number},discard=unmap",
-            "-device", f"virtio-blk-pci,drive=disk{number}")]
+            "-device", f"virtio-blk-pci,drive=disk{number}{disk_options}")]
         with open(self.qemu_log, "wb") as log:
             self.process = host.start(
                 *launcher, "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-no-reboot",

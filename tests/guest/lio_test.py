@@ -66,9 +66,6 @@ class Behaviour:
                                  ("LIO-ORG", size, 512))
             said = self.weft("initiator", "inq", target.unit(9), status=1)
             self.assertIn("weft:", said)
-            # One it does not know it calls not ready; over iSER it hangs up.
-            said = self.weft("initiator", "inq", target.unit(0).replace(":lio/", ":oil/"), status=1)
-            self.assertIn("not ready to serve us" if self.scheme == "iscsi" else "gone", said)
 
     def test_what_it_writes_it_reads(self):
         with Lio(self.guest, self.scheme) as target:
@@ -107,21 +104,26 @@ class Behaviour:
     def test_both_prove_who_they_are(self):
         with Lio(self.guest, self.scheme) as target:
             target.set_secrets(USER, SECRET, OWN_NAME, OWN_SECRET)
-            self.assertIn("does not believe", self.weft("initiator", "inq", target.unit(0),
-                                                        status=1))
-            for user, options, status in (
-                    (f"{USER}%{SECRET}", "", 0),
-                    (f"{USER}%not-the-secret-3", "", 1),
-                    (f"{USER}%{SECRET}", f"target_user={OWN_NAME}&target_password={OWN_SECRET}", 0),
-                    (f"{USER}%{SECRET}", f"target_user={OWN_NAME}&target_password=not-the-secret",
-                     1)):
-                with self.subTest(user=user, options=options):
-                    unit = target.unit(0, user, f"?{options}" if options else "")
-                    self.weft("initiator", "inq", unit, status=status)
+            for options in ("", f"?target_user={OWN_NAME}&target_password={OWN_SECRET}"):
+                with self.subTest(options=options):
+                    self.weft("initiator", "inq", target.unit(0, f"{USER}%{SECRET}", options))
 
 
 class OverTcp(Behaviour, LioCase):
     scheme = "iscsi"
+
+    def test_who_cannot_prove_himself_is_refused(self):
+        # Over iSER as well; but there LIO's portal, after a login that failed, cannot be removed.
+        with Lio(self.guest, self.scheme) as target:
+            stranger = target.unit(0).replace(":lio/", ":oil/")
+            said = self.weft("initiator", "inq", stranger, status=1)
+            self.assertIn("not ready to serve us", said)  # so it says of what it does not know
+            target.set_secrets(USER, SECRET, OWN_NAME, OWN_SECRET)
+            for user, options in (
+                    ("", ""), (f"{USER}%not-the-secret-3", ""),
+                    (f"{USER}%{SECRET}", f"?target_user={OWN_NAME}&target_password=not-it-at-all")):
+                with self.subTest(user=user, options=options):
+                    self.weft("initiator", "inq", target.unit(0, user, options), status=1)
 
     def test_digests_protect_headers_and_data(self):
         with Lio(self.guest, self.scheme) as target:

@@ -12,7 +12,8 @@ import weft_target
 from weft_target import MIB, WeftTarget
 
 DISK = "/dev/vda"
-# libiscsi 1.19 takes no more at a time over iSER, and does not say so to QEMU.
+# libiscsi 1.19 takes no more at a time over iSER, and does not say so to QEMU, which would also
+# join what the guest asks for.
 ISER_TRANSFER_KIB = 256
 
 
@@ -26,7 +27,9 @@ class QemuDisk(unittest.TestCase):
             self.skipTest(str(why))
         with WeftTarget() as target:
             disk = f"{scheme}://{target.portal}/{weft_target.NAME}/0"
-            machine = guest.Guest(disks=[disk], launcher=launcher, entered=True)
+            machine = guest.Guest(
+                disks=[disk], disk_options=",request-merging=off" if transfer_kib else "",
+                launcher=launcher, entered=True)
             try:
                 self.use(machine, target, transfer_kib)
             finally:
