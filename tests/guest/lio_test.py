@@ -154,6 +154,14 @@ class OverTcp(Behaviour, LioCase):
 class OverIser(Behaviour, LioCase):
     scheme = "iser"
 
+    def test_every_driver_will_do(self):
+        for variant in guest.SIW_VARIANTS:
+            with self.subTest(variant):
+                self.guest.load_siw(variant)
+                with Lio(self.guest, self.scheme) as target:
+                    self.write_and_read_back(target.unit(0), MIB, 0)
+        self.expect_no_trouble()
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)
