@@ -55,6 +55,8 @@ int export_iscsi(const Command& self, const Arguments& arguments);
 int target_list(const Command& self, const Arguments& arguments);
 int target_add(const Command& self, const Arguments& arguments);
 int target_remove(const Command& self, const Arguments& arguments);
+int unit_add(const Command& self, const Arguments& arguments);
+int unit_remove(const Command& self, const Arguments& arguments);
 int session_list(const Command& self, const Arguments& arguments);
 int disk_info(const Command& self, const Arguments& arguments);
 int disk_copy(const Command& self, const Arguments& arguments);

@@ -43,7 +43,7 @@ void declare(CLI::App& options, Wishes& wishes) {
     options.add_option("--state", wishes.state,
                        "a folder in which persistent reservations outlive this program");
     options.add_option("--control", wishes.control,
-                       "a Unix socket for weft target and weft session");
+                       "a Unix socket for weft target, weft unit and weft session");
     options.add_option("--file-engine", wishes.file_engine, "how files are reached")
         ->check(CLI::IsMember({"auto", "ring", "threads"}));
     options.add_option("--connections", wishes.connections, "connections at a time")
@@ -135,7 +135,7 @@ void announce(const Wishes& wishes, json targets, const std::vector<Address>& li
     std::fflush(stdout);
 }
 
-/// What `weft target` and `weft session` ask for.
+/// What `weft target`, `weft unit` and `weft session` ask for.
 json answer(IscsiTargets& targets, const json& request) {
     auto verb = request.value("do", "");
     if (verb == "list targets") return targets.targets();
@@ -146,6 +146,13 @@ json answer(IscsiTargets& targets, const json& request) {
     }
     if (verb == "remove target") {
         targets.remove(request.value("name", ""));
+        return json::object();
+    }
+    auto name = request.value("name", "");
+    if (verb == "add unit" && request.contains("unit"))
+        return {{"lun", targets.add_unit(name, request["unit"])}};
+    if (verb == "remove unit" && request.contains("lun") && request["lun"].is_number_unsigned()) {
+        targets.remove_unit(name, request["lun"].get<std::uint32_t>());
         return json::object();
     }
     throw Refusal{"this weft does not know how to do that"};

@@ -9,18 +9,20 @@ namespace weft::cli {
 
 using nlohmann::json;
 
-void declare_target(CLI::App& options, IscsiTargetWishes& wishes) {
-    auto repeatable = [&](const char* name, std::vector<std::string>& into, const char* what) {
-        options.add_option(name, into, what)->allow_extra_args(false);
-    };
-    repeatable("--memory", wishes.memory, "a disk of this size in memory (repeatable)");
-    repeatable("--file", wishes.files, "a file or block device as the disk (repeatable)");
+namespace {
+
+void repeatable(CLI::App& options, const char* name, std::vector<std::string>& into,
+                const char* what) {
+    options.add_option(name, into, what)->allow_extra_args(false);
+}
+
+}  // namespace
+
+void declare_units(CLI::App& options, IscsiTargetWishes& wishes) {
+    repeatable(options, "--memory", wishes.memory, "a disk of this size in memory (repeatable)");
+    repeatable(options, "--file", wishes.files, "a file or block device as the disk (repeatable)");
     options.add_option("--lun", wishes.units, "the units' numbers; one per disk, files first")
         ->allow_extra_args(false);
-    repeatable("--initiator", wishes.initiators, "a name that may log in; none: all (repeatable)");
-    options.add_option("--chap", wishes.chap,
-                       "a file of lines 'user NAME SECRET', and 'target NAME SECRET' for us");
-    options.add_option("--alias", wishes.alias, "a sentence initiators can show");
     options.add_flag("--read-only", wishes.read_only, "refuse every change");
     options.add_flag("--thick", wishes.thick, "do not offer unmapping");
     options.add_flag("--removable", wishes.removable, "a medium that can be ejected");
@@ -33,6 +35,15 @@ void declare_target(CLI::App& options, IscsiTargetWishes& wishes) {
     options.add_flag("--direct", wishes.direct, "file past the page cache (O_DIRECT)");
     options.add_option("--memory-limit", wishes.memory_limit,
                        "how much of a memory disk may hold data at a time");
+}
+
+void declare_target(CLI::App& options, IscsiTargetWishes& wishes) {
+    declare_units(options, wishes);
+    repeatable(options, "--initiator", wishes.initiators,
+               "a name that may log in; none: all (repeatable)");
+    options.add_option("--chap", wishes.chap,
+                       "a file of lines 'user NAME SECRET', and 'target NAME SECRET' for us");
+    options.add_option("--alias", wishes.alias, "a sentence initiators can show");
 }
 
 json description_of(const IscsiTargetWishes& wishes) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A target as the command line describes it, for `weft export iscsi` and `weft target add`.
+// A target as the command line describes it, for `weft export iscsi` and `weft target add`; or one
+// unit of it, for `weft unit add`.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -18,9 +19,11 @@ struct IscsiTargetWishes {
     bool read_only = false, direct = false, thick = false, removable = false;
 };
 
+/// Its disks: what they are and how they are offered.
+void declare_units(CLI::App& options, IscsiTargetWishes& wishes);
 /// Everything but the name.
 void declare_target(CLI::App& options, IscsiTargetWishes& wishes);
-/// As iscsi_targets.hpp has it, with absolute paths. Throws a Misuse.
+/// As iscsi_targets.hpp has it. Throws a Misuse.
 nlohmann::json description_of(const IscsiTargetWishes& wishes);
 
 }  // namespace weft::cli

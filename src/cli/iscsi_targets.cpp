@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/chap_file.hpp"
@@ -64,6 +65,14 @@ Refusal why_not_offered(const std::string& name, Error error) {
     }
 }
 
+std::string why_not(Error error, std::uint32_t number, const scsi::UnitOptions& options) {
+    if (error.code == Code::exhausted)
+        return fmt::format("{} units are the limit", scsi::units_max);
+    return fmt::format(
+        "LUN {}: the number is taken or too large, or blocks of {} octets do not fit", number,
+        options.block_bytes);
+}
+
 }  // namespace
 
 IscsiTargets::Unit IscsiTargets::open_unit(const json& description, std::uint32_t number) {
@@ -113,10 +122,9 @@ void IscsiTargets::add(const json& description) {
         throw why_not_offered(target.name, added.error());
     auto& kept = targets_.emplace_back(std::move(target));
     for (auto& unit : kept.units) {
-        if (server_.add_unit(kept.name, unit.number, *unit.device, unit.options)) continue;
-        auto sentence = fmt::format(
-            "LUN {}: the number is taken or too large, or blocks of {} octets do not fit",
-            unit.number, unit.options.block_bytes);
+        auto added = server_.add_unit(kept.name, unit.number, *unit.device, unit.options);
+        if (added) continue;
+        auto sentence = why_not(added.error(), unit.number, unit.options);
         remove(kept.name);
         throw Refusal{sentence};
     }
@@ -130,6 +138,43 @@ void IscsiTargets::remove(const std::string& name) {
         if (removed) return;
     }
     throw Refusal{fmt::format("there is no target '{}'", show_foreign(name))};
+}
+
+IscsiTargets::Target& IscsiTargets::find(const std::string& name) {
+    for (auto& target : targets_)
+        if (!target.leaving && target.name == name) return target;
+    throw Refusal{fmt::format("there is no target '{}'", show_foreign(name))};
+}
+
+std::uint32_t IscsiTargets::add_unit(const std::string& name, const json& description) {
+    auto& target = find(name);
+    auto is_taken = [&](std::uint32_t number) {
+        return std::ranges::any_of(target.units,
+                                   [&](const Unit& each) { return each.number == number; });
+    };
+    std::uint32_t free_number = 0;
+    while (is_taken(free_number)) ++free_number;
+    auto unit = open_unit(description, free_number);
+    const auto number = unit.number;
+    auto added = server_.add_unit(name, number, *unit.device, unit.options);
+    if (!added) throw Refusal{why_not(added.error(), number, unit.options)};
+    target.units.push_back(std::move(unit));
+    return number;
+}
+
+void IscsiTargets::remove_unit(const std::string& name, std::uint32_t number) {
+    auto& units = find(name).units;
+    auto unit = std::ranges::find(units, number, &Unit::number);
+    if (unit == units.end())
+        throw Refusal{fmt::format("'{}' has no LUN {}", show_foreign(name), number)};
+    auto device = retired_.insert(retired_.end(), std::move(unit->device));
+    units.erase(unit);
+    // The last of its commands may end inside the disk, which cannot be closed from there.
+    (void)server_.remove_unit(name, number, [this, device] {
+        world_.defer([this, device, alive = alive_] {
+            if (*alive) retired_.erase(device);
+        });
+    });
 }
 
 void IscsiTargets::forget(Target& target) {

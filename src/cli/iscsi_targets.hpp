@@ -23,12 +23,18 @@ public:
     IscsiTargets(World& world, node::IscsiServer& server) : world_(world), server_(server) {}
     IscsiTargets(const IscsiTargets&) = delete;
     IscsiTargets& operator=(const IscsiTargets&) = delete;
+    ~IscsiTargets() { *alive_ = false; }
 
     /// Opens the disks and offers the target. Throws a Refusal or a Misuse, and then nothing of it
     /// is left.
     void add(const nlohmann::json& description);
     /// Closes its sessions, and then its disks. Throws a Refusal.
     void remove(const std::string& name);
+    /// One more unit for a target that is being served, described as in its list. Without a number
+    /// it gets the first that is free. Throws as add() does; gives its number.
+    std::uint32_t add_unit(const std::string& name, const nlohmann::json& description);
+    /// Its commands are ended, and then its disk is closed. Throws a Refusal.
+    void remove_unit(const std::string& name, std::uint32_t number);
 
     /// [{"name", "units": [{"lun", "size", "backing", "read_only"}]}]
     nlohmann::json targets() const;
@@ -48,12 +54,16 @@ private:
         bool leaving = false;
     };
 
+    Target& find(const std::string& name);
     Unit open_unit(const nlohmann::json& description, std::uint32_t number);
     void forget(Target& target);
 
     World& world_;
     node::IscsiServer& server_;
     std::list<Target> targets_;
+    /// Of units that were removed: closed when nothing is under way there any more.
+    std::list<std::unique_ptr<BlockDevice>> retired_;
+    std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 }  // namespace weft::cli

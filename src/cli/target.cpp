@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `weft target …` and `weft session …`: what a running `weft export iscsi` serves, and whom.
+// `weft target …`, `weft unit …`, `weft session …`: what a running export serves, and whom.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -95,6 +95,40 @@ int target_remove(const Command& self, const Arguments& arguments) {
     ask_control(where.control, {{"do", "remove target"}, {"name", name}});
     fmt::print("{}\n", where.as_json ? show_json({{"removed", name}})
                                      : fmt::format("{} is not served any more.", name));
+    return done;
+}
+
+int unit_add(const Command& self, const Arguments& arguments) {
+    CLI::App options;
+    Where where;
+    IscsiTargetWishes wishes;
+    options.add_option("TARGET", wishes.name, "the target's iSCSI name, as iqn.…")->required();
+    declare_units(options, wishes);
+    declare(options, where);
+    if (auto leave = parse(self, options, arguments)) return *leave;
+    for (auto& file : wishes.files) file = absolute(file);
+    const auto units = description_of(wishes).at("lun");
+    if (units.size() != 1) throw Misuse{"give one disk at a time"};
+    auto answer = ask_control(where.control,
+                              {{"do", "add unit"}, {"name", wishes.name}, {"unit", units.front()}});
+    auto number = answer.at("lun").get<std::uint32_t>();
+    fmt::print("{}\n", where.as_json ? show_json({{"added", wishes.name}, {"lun", number}})
+                                     : fmt::format("{} has LUN {} now.", wishes.name, number));
+    return done;
+}
+
+int unit_remove(const Command& self, const Arguments& arguments) {
+    CLI::App options;
+    Where where;
+    std::string name;
+    std::uint32_t number = 0;
+    options.add_option("TARGET", name, "the target's iSCSI name")->required();
+    options.add_option("--lun", number, "the unit's number")->required();
+    declare(options, where);
+    if (auto leave = parse(self, options, arguments)) return *leave;
+    ask_control(where.control, {{"do", "remove unit"}, {"name", name}, {"lun", number}});
+    fmt::print("{}\n", where.as_json ? show_json({{"removed", name}, {"lun", number}})
+                                     : fmt::format("{} has no LUN {} any more.", name, number));
     return done;
 }
 

@@ -44,6 +44,12 @@ void InitiatorConnection::close() {
     mover_->close();
 }
 
+void InitiatorConnection::leave() {
+    if (mover_ == nullptr || state_ == State::closing) return;
+    state_ = State::closing;
+    mover_->close_when_sent();
+}
+
 void InitiatorConnection::opened() {
     if (state_ != State::opening) return;
     state_ = State::login;

@@ -35,6 +35,8 @@ public:
     void attach(InitiatorDatamover& mover);
     void forget() { state_ = State::none, mover_ = nullptr, login_.reset(); }
     void close();
+    /// The same, after both sides have said goodbye.
+    void leave();
     InitiatorDatamover& mover() { return *mover_; }
 
     template <class Pdu>

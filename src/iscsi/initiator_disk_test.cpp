@@ -138,6 +138,13 @@ TEST(InitiatorDisk, NoticesThatTheUnitHasGrown) {
     bench.disk.unwatch_size(watcher);
 }
 
+TEST(InitiatorDisk, ReadsASerialNumberWithoutWhatFillsItUp) {
+    Bench bench(1);
+    bench.unit.serial = "  model-1 " + std::string(2, '\0');  // zeros as of LIO
+    bench.open();
+    EXPECT_EQ(bench.disk.facts().serial, "model-1");
+}
+
 TEST(InitiatorDisk, MayBeDroppedInItsLastCompletion) {
     auto drop = [](Bench& bench, TestRequest& request) {
         request.then = [&bench] { bench.held_disk.reset(); };

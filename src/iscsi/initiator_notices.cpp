@@ -30,6 +30,7 @@ void InitiatorSession::take(InitiatorConnection& connection, const ReceivedPdu& 
         case wire::IscsiOpcode::task_management_response:
             return take_management(pdu);
         case wire::IscsiOpcode::logout_response:
+            logout_answered_ = true;
             return end_session({.code = Code::disconnected});
         default:
             return end_session({.code = Code::malformed});

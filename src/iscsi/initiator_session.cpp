@@ -22,7 +22,7 @@ InitiatorSession::~InitiatorSession() {
 void InitiatorSession::begin() {
     WEFT_CHECK(state_ == State::down);
     state_ = State::logging_in;
-    leaving_ = draining_ = logout_sent_ = false;
+    leaving_ = draining_ = logout_sent_ = logout_answered_ = false;
     target_session_handle_ = 0;
     redirected_to_.clear();
     login_deadline_ = now_ + login_patience;
@@ -124,7 +124,8 @@ void InitiatorSession::end_session(Error why) {
     login_deadline_.reset();
     for (auto& connection : connections_) {
         // One that was asked for comes later, and is closed then.
-        if (connection->state() != InitiatorConnection::State::none) connection->close();
+        if (connection->state() == InitiatorConnection::State::none) continue;
+        logout_answered_ ? connection->leave() : connection->close();
     }
     finish_down();
 }

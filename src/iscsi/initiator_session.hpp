@@ -210,6 +210,7 @@ private:
     std::vector<InitiatorCommand*> later_;
     bool draining_ = false;  ///< the target wants us to leave: nothing new is sent
     bool logout_sent_ = false;
+    bool logout_answered_ = false;
     bool starting_ = false;
     bool held_ = false;
 

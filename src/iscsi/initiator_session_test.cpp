@@ -61,6 +61,7 @@ TEST(InitiatorSession, LeavesWhenAllIsDone) {
     bench.run();
     EXPECT_TRUE(read.succeeded());
     EXPECT_TRUE(bench.session.down());
+    EXPECT_TRUE(bench.graveyard.at(0)->left()) << "the target may be at its goodbye still";
 }
 
 TEST(InitiatorSession, GoesWhenTheTargetAsksAndComesBackWithTheRest) {

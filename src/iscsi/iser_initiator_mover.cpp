@@ -193,8 +193,18 @@ void IserInitiatorMover::close_when_sent() {
 }
 
 void IserInitiatorMover::leave_if_sent() {
-    if (!leaving_ || over_ || controls_unsent_ > 0 || !connection_) return;
-    connection_->disconnect();
+    if (!leaving_ || over_ || controls_unsent_ > 0 || !connection_ || farewell_) return;
+    farewell_ = world_.make_timer([this] {
+        // Whoever hears of the end may destroy us, and the timer, which must not be inside then.
+        world_.defer([this, alive = alive_] {
+            if (*alive) hang_up();
+        });
+    });
+    farewell_->set(world_.now() + iser::farewell_delay);
+}
+
+void IserInitiatorMover::hang_up() {
+    if (!over_ && connection_) connection_->disconnect();
 }
 
 void IserInitiatorMover::close() {

@@ -88,6 +88,7 @@ private:
     bool post(std::span<const verbs::SendRequest> requests);
     void post_control(std::size_t size, SendBuffer& buffer);
     void leave_if_sent();
+    void hang_up();
     void fail(Error why);
     void end(std::optional<Error> why);
     static std::uint64_t id_of(Kind kind, std::size_t index) {
@@ -110,6 +111,7 @@ private:
     ConnectionTerms terms_;
     bool hello_awaited_ = false;
     bool leaving_ = false;
+    std::unique_ptr<Timer> farewell_;  ///< set when all is said
     bool over_ = false;
     std::optional<Error> fault_;
 

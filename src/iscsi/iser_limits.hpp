@@ -58,5 +58,9 @@ inline constexpr std::size_t initiator_send_buffers = 64;
 /// first: libiscsi frees memory twice if it is not the one who does.
 inline constexpr Duration farewell_patience = std::chrono::seconds(1);
 inline constexpr std::size_t departing_max = 1024;
+/// Between what an initiator heard last and its end of the connection, where the target does not
+/// end it first: a Send of Linux's siw whose receiver hangs up at once fails, arrived or not, and
+/// its target then believes that it has not said goodbye.
+inline constexpr Duration farewell_delay = std::chrono::milliseconds(20);
 
 }  // namespace weft::iscsi::iser

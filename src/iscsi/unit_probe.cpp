@@ -13,12 +13,17 @@ namespace weft::iscsi {
 
 namespace {
 
-/// A field of fixed size as text, without the spaces that fill it.
+/// Text without what fills its field up: spaces, as SCSI has it, or zeros, as some targets do.
+std::string trimmed(std::string text) {
+    using namespace std::string_view_literals;
+    text.erase(text.find_last_not_of(" \0"sv) + 1);
+    text.erase(0, std::min(text.find_first_not_of(' '), text.size()));
+    return text;
+}
+
 template <std::size_t Count>
 std::string trimmed(const Octets<Count>& field) {
-    std::string text(field.begin(), field.end());
-    text.erase(text.find_last_not_of(" \0") + 1);
-    return text;
+    return trimmed(std::string(field.begin(), field.end()));
 }
 
 bool is_a_size(const UnitFacts& facts) {
@@ -285,9 +290,7 @@ bool UnitProbe::read_page(ConstBuffer data, wire::VitalProductPage page) {
             for (std::byte code : data) facts_.pages.push_back(std::to_integer<std::uint8_t>(code));
             break;
         case VitalProductPage::unit_serial_number:
-            facts_.serial = text_of(data);
-            facts_.serial.erase(
-                0, std::min(facts_.serial.find_first_not_of(' '), facts_.serial.size()));
+            facts_.serial = trimmed(std::string(text_of(data)));
             break;
         case VitalProductPage::device_identification:
             facts_.identity = names_of_unit(data);

@@ -273,7 +273,7 @@ bool Target::settle_one() {
         gone();
         return true;
     }
-    if (!drained_) return false;
+    if (!drained_ || !retired_.empty()) return false;
     for (const auto& [number, unit] : units_)
         if (!unit->quiet()) return false;
     std::exchange(drained_, nullptr)();

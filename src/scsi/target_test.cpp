@@ -78,6 +78,21 @@ TEST_F(TargetDevice, RemovesAUnitWhenItsLastTaskIsReleased) {
     EXPECT_EQ(run(TestUnitReady{})->code(), 0x52500u);
 }
 
+TEST_F(TargetDevice, IsNotDrainedWhileARemovedUnitIsInUse) {
+    set_up(disk, {});
+    BenchTask task;
+    begin_read(task, *first, 1);
+    bool gone = false, drained = false;
+    ASSERT_TRUE(target->remove_unit(0, [&] { gone = true; }));
+    target->drain([&] {
+        EXPECT_TRUE(gone);
+        drained = true;
+    });
+    EXPECT_FALSE(drained);
+    disk.let_go(0);
+    EXPECT_TRUE(drained);
+}
+
 TEST_F(TargetDevice, AnswersWhereThereIsNoUnit) {
     set_up();
     BenchTask inquiry;

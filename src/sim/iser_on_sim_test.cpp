@@ -207,6 +207,18 @@ TEST(Iser, EndsInGoodOrderWhenAllIsSent) {
     }
 }
 
+TEST(Iser, LetsTheTargetComeToTheEndOfItsLastWord) {
+    IserPair pair(1);
+    pair.connect();
+    pair.initiator.ping({});
+    pair.run_until([&] { return !pair.initiator.pongs.empty(); });
+    pair.initiator.mover->close_when_sent();
+    pair.world.run_for(iscsi::iser::farewell_delay / 2);
+    EXPECT_FALSE(pair.target.is_lost);
+    pair.run();
+    EXPECT_TRUE(pair.target.is_lost && pair.initiator.is_lost);
+}
+
 TEST(Iser, SaysThatItIsLostWhateverWasUnderWay) {
     test::for_each_seed(60, [](std::uint64_t seed) {
         IserPair pair(seed);

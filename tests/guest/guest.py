@@ -157,29 +157,38 @@ class Command:
 
 
 class Guest:
-    """A running guest, with siw0 over its eth0. One per process, since it takes the network."""
+    """A running guest, with siw0 over its eth0. One per process, since it takes the network.
 
-    def __init__(self, variant="stock"):
+    It may have `disks`, by whatever name QEMU knows them: /dev/vda and so on. Who serves them must
+    be there before it, in the private network, which then is `entered` already. A `launcher` is the
+    words before QEMU's own, `disk_options` are for its virtio-blk."""
+
+    def __init__(self, variant="stock", *, disks=(), disk_options="", launcher=(), entered=False):
         require()
-        enter_private_network()
+        if not entered:
+            enter_private_network()
         self.variant = None
         self.folder = tempfile.TemporaryDirectory(prefix="weft-guest-")
         self.console_log = pathlib.Path(self.folder.name) / "console"
         self.qemu_log = pathlib.Path(self.folder.name) / "qemu"
-        words = f"console=ttyS0 quiet panic=-1 mitigations=off rdinit=/init " \
+        # Without no_timer_check a machine too busy to give us the ticks it expects is a panic.
+        words = f"console=ttyS0 quiet panic=-1 no_timer_check mitigations=off rdinit=/init " \
                 f"weft.address={GUEST}/24 weft.address={GUEST6}/64 weft.port={host.AGENT_PORT}"
         # rep movsb is emulated octet by octet: without erms the kernel copies eight at a time.
         # KVM is for whoever knows that it works here, since where it does not, nothing says so.
         accelerator = ["-accel", "kvm", "-cpu", "host"] if os.environ.get("WEFT_GUEST_KVM") else \
             ["-accel", "tcg", "-cpu", "max,la57=off,erms=off,fsrm=off"]
+        drives = [word for number, disk in enumerate(disks) for word in (
+            "-drive", f"file={disk},format=raw,if=none,id=disk{number},discard=unmap",
+            "-device", f"virtio-blk-pci,drive=disk{number}{disk_options}")]
         with open(self.qemu_log, "wb") as log:
             self.process = host.start(
-                "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-no-reboot",
+                *launcher, "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-no-reboot",
                 "-display", "none", "-machine", "q35", *accelerator, "-smp", "1", "-m", "1792",
                 "-kernel", image_folder() / "vmlinux", "-initrd", image_folder() / "initramfs",
                 "-append", words, "-serial", f"file:{self.console_log}",
                 "-netdev", f"tap,id=net,ifname={host.TAP},script=no,downscript=no", "-device", NIC,
-                stdout=log)
+                *drives, stdout=log)
         try:
             self._wait_for_agent()
             self.load_siw(variant)
@@ -208,10 +217,11 @@ class Guest:
         return Command(command)
 
     def run(self, command, timeout=30, status=0):
-        """Runs a shell command that must end with that status; returns what it wrote."""
+        """Runs a shell command that must end with that status, or with any if it is None; returns
+        what it wrote."""
         with Command(command) as running:
             ended = running.wait(timeout)
-            if ended != status:
+            if status is not None and ended != status:
                 raise AssertionError(f"status {ended}: {command}\n{running.output}")
             return running.output
 
@@ -228,6 +238,16 @@ class Guest:
 
     def wait_until_listening(self, port, timeout=30):
         self.run(f"until netstat -ltn | grep -q ':{port} '; do usleep 50000; done", timeout)
+
+    def mark_kernel_log(self, words):
+        """From now on, `kernel_log` begins here."""
+        self.run(f"echo 'weft: {words}' > /dev/kmsg")
+
+    def kernel_log(self):
+        """What the guest's kernel said since the last mark."""
+        said = self.run("dmesg").splitlines(keepends=True)
+        marks = [number for number, line in enumerate(said) if "] weft: " in line]
+        return "".join(said[marks[-1] + 1:] if marks else said)
 
     def kernel_complaints(self):
         """The guest's kernel log from the first sign of the kernel's own trouble on; or nothing."""

@@ -22,6 +22,15 @@ def shared_guest():
     return _started
 
 
+def end_shared_guest():
+    """For tests with a guest of their own. Who asks for the shared one next has another."""
+    global _started
+    if isinstance(_started, guest.Guest):
+        atexit.unregister(_started.stop)
+        _started.stop()
+        _started = None
+
+
 class GuestCase(unittest.TestCase):
     """Tests that use `self.guest`. Each begins with the stock driver and a healthy kernel."""
 
@@ -30,11 +39,7 @@ class GuestCase(unittest.TestCase):
         self.guest.load_siw("stock")
 
     def tearDown(self):
-        global _started
         complaints = self.guest.kernel_complaints()
         if complaints:
-            # After an oops nothing it does means much; the next test gets a fresh one.
-            atexit.unregister(self.guest.stop)
-            self.guest.stop()
-            _started = None
+            end_shared_guest()  # after an oops nothing it does means much
             self.fail("the guest's kernel complains:\n" + complaints[:3000])

@@ -158,6 +158,43 @@ class Changes(unittest.TestCase):
         self.assertEqual(left, [])
         self.assertTrue(self.export.alive())
 
+    def test_a_unit_is_added_used_and_removed(self):
+        disk = self.export.path / "disk.img"
+        disk.write_bytes(bytes(MIB))
+        said = self.weft("unit", "add", IscsiExport.NAME, "--file", disk, "--lun", "5")
+        self.assertIn("has LUN 5 now", said)
+        self.assertEqual(json.loads(self.weft("unit", "add", IscsiExport.NAME, "--memory", "2M",
+                                              "--json"))["lun"], 1)
+        listed = json.loads(self.weft("target", "list", "--json"))
+        self.assertEqual([unit["lun"] for unit in listed[0]["units"]], [0, 5, 1])
+        run("qemu-io", "-f", "raw", "-c", "write -P 7 0 64k", self.export.uri[:-1] + "5")
+        self.weft("unit", "remove", IscsiExport.NAME, "--lun", "5")
+        self.assertEqual(disk.read_bytes()[:65536], b"\7" * 65536)
+        self.assertNotIn("disk.img", self.weft("target", "list"))
+        self.assertIn("WEFT", run("iscsi-inq", self.export.uri))
+
+    def test_a_unit_in_use_is_taken_away(self):
+        self.weft("unit", "add", IscsiExport.NAME, "--memory", "64M", "--lun", "3")
+        reader = subprocess.Popen(["iscsi-perf", "-t", "30", self.export.uri[:-1] + "3"],
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(reader.wait)
+        self.addCleanup(reader.kill)
+        time.sleep(0.5)
+        self.weft("unit", "remove", IscsiExport.NAME, "--lun", "3")
+        self.assertIn("WEFT", run("iscsi-inq", self.export.uri))
+        self.assertTrue(self.export.alive())
+
+    def test_what_cannot_be_of_a_unit_is_refused(self):
+        for words in (("add", IscsiExport.NAME, "--memory", "1M", "--lun", "0"),
+                      ("add", self.more, "--memory", "1M"),
+                      ("add", IscsiExport.NAME, "--file", "/no/such/file"),
+                      ("remove", IscsiExport.NAME, "--lun", "9"),
+                      ("remove", self.more, "--lun", "0")):
+            done = subprocess.run([WEFT, "unit", *words, *map(str, self.control)], timeout=20,
+                                  capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 1, done)
+            self.assertTrue(done.stderr.startswith("weft: "), done)
+
     def test_what_cannot_be_is_refused(self):
         for words in (("add", IscsiExport.NAME, "--memory", "1M"),
                       ("add", "disk", "--memory", "1M"),

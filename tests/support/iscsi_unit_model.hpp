@@ -230,7 +230,7 @@ public:
         std::erase_if(tasks_, [&](const Work& work) { return work.task == &task; });
         user_.retired(task);
     }
-    void close_when_sent() override { closed_ = true; }
+    void close_when_sent() override { closed_ = left_ = true; }
     void close() override { closed_ = true; }
 
     bool answers_pings = true;
@@ -240,6 +240,7 @@ public:
     std::vector<wire::TaskManagementFunction> managements;
     std::size_t tasks() const { return tasks_.size(); }
     bool lost() const { return lost_; }
+    bool left() const { return left_; }
 
     /// The target would like us to go.
     void ask_to_leave() {
@@ -400,7 +401,7 @@ private:
     CommandCount& count_;
     iscsi::InitiatorDatamoverUser& user_;
     iscsi::LoginTarget login_;
-    bool opened_ = false, closed_ = false, lost_ = false;
+    bool opened_ = false, closed_ = false, left_ = false, lost_ = false;
     std::uint32_t status_number_ = 0;
     std::deque<Control> controls_;
     std::list<Work> tasks_;
