@@ -90,6 +90,7 @@ private:
     void receive();
     void discard();
     void end_broken();
+    void end_failed(int number);
     Buffer staging_beside(Buffer place);
     std::size_t read_into(Buffer place, Buffer staging);
     ConstBuffer hand_out(ConstBuffer bytes);
