@@ -90,13 +90,14 @@ class Streams(DropinCase):
                     self.must_say(r"^custom +\S+ .*s +\S+ +\S+$", said[1])
                     self.forget()
 
+    @unittest.skipUnless(LONG, "takes minutes")
     def test_a_forking_server_goes_on_by_tcp_for_others(self):
         """Its two tests by itself: two connections, each with a child of its own."""
         self.without_lock()
         port = free_port()
         words = [*options("f"), "-p", port]
         said = self.run_pair(["rstream", "-b", HOST, *words], ["rstream", "-s", HOST, *words],
-                             port, environment=FORK_SAFE, seconds=120)
+                             port, environment=FORK_SAFE, seconds=600)
         self.must_say(r"^64_lat ", said[1])
         self.must_say(r"^1m_bw ", said[1])
 
