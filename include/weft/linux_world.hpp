@@ -36,6 +36,10 @@ struct LinuxWorldOptions {
     /// (net.core.wmem_max, net.core.rmem_max), and does not say so.
     std::size_t send_buffer_bytes = 0;
     std::size_t receive_buffer_bytes = 0;
+
+    /// Listen also on a port where somebody listens who lets others do so (SO_REUSEPORT), and be
+    /// given all who come there from then on.
+    bool shares_ports = false;
 };
 
 /// Whether a turn may sleep before it does its work.
@@ -67,6 +71,13 @@ public:
     /// Streams that have ended here while their last bytes may not have arrived: a process that
     /// ends before they are gone may lose those.
     virtual std::size_t lingering() const = 0;
+    /// Somebody has closed the descriptors of this world behind its back, as programs do that
+    /// become daemons. It does nothing any more, and closes nothing: their numbers are others' now.
+    virtual bool is_lost() const = 0;
+    /// Asks the system whether that is so; else it is noticed by the next turn.
+    virtual void look_whether_lost() = 0;
+    /// Whether the descriptor is one of this world's sockets.
+    virtual bool owns(int descriptor) const = 0;
     /// After fork(), in the child: closes what was inherited and touches nothing the parent uses.
     /// Nothing of this world may be used or destroyed afterwards.
     virtual void abandon() = 0;

@@ -25,6 +25,8 @@ struct ConnectOptions {
     bool plain_startup = false;       ///< RFC 5044 alone: no peer_to_peer, no agreement on reads
     bool place_before_check = false;  ///< faster with checksums, and not what the RFC allows
     bool only_standard = false;  ///< no reserved flags, by which Weft and Linux know each other
+    /// What routers see in our packets: the octet of IP's header. None: as the system marks them.
+    std::optional<std::uint8_t> traffic_class{};
 };
 
 /// What was agreed.

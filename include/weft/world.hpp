@@ -93,6 +93,10 @@ public:
     /// The most bytes that leave in one packet at present; 0 where there is no such thing, or
     /// nobody knows.
     virtual std::size_t segment_size() const = 0;
+    /// The octet of IP's header by which routers tell kinds of traffic apart, for the packets that
+    /// leave from now on. A wish: where there are no packets, or it is not granted, nothing
+    /// happens.
+    virtual void set_traffic_class(std::uint8_t /*octet*/) {}
 };
 
 class Listener {

@@ -26,6 +26,8 @@ public:
         [[maybe_unused]] auto written = ::write(descriptor(), &one, sizeof one);
     }
     void close() { descriptor_.close(); }
+    /// Somebody else has.
+    void forget() { descriptor_.forget(); }
     /// False if it was not rung.
     bool answer() {
         std::uint64_t count = 0;

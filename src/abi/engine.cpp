@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <utility>
 
 #include "abi/limits.hpp"
 #include "abi/memory_guard.hpp"
@@ -18,7 +19,9 @@ namespace {
 
 pthread_mutex_t the_lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
 Engine* the_engine = nullptr;
-unsigned the_generation = 0;
+Engine* the_lost_engine = nullptr;  ///< never freed: threads may be in it
+std::atomic<unsigned> the_generation = 0;
+std::atomic<unsigned> the_first_with_descriptors = 0;
 
 /// Never destroyed: the helper may still have something to tell while the process ends.
 std::function<void(const verbs::AsyncEvent&)>& event_listener() {
@@ -72,6 +75,7 @@ Hold::Hold() {
 }
 
 Hold::~Hold() {
+    Engine::give_up_if_lost();
     if (the_engine) the_engine->mind_the_time();
     ::pthread_mutex_unlock(&the_lock);
     ::pthread_setcancelstate(cancel_state_, nullptr);
@@ -88,12 +92,22 @@ SignalsLeftToOthers::~SignalsLeftToOthers() {
     ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
+void Engine::give_up_if_lost() {
+    if (!the_engine || !the_engine->world_->is_lost()) return;
+    the_engine->is_given_up_.store(true);
+    the_lost_engine = std::exchange(the_engine, nullptr);
+    the_first_with_descriptors = the_generation + 1;
+    ++the_generation;
+}
+
 Engine& Engine::get() {
-    WEFT_CHECK(the_engine);
-    return *the_engine;
+    WEFT_CHECK(the_engine || the_lost_engine);
+    return the_engine ? *the_engine : *the_lost_engine;
 }
 
 bool Engine::start() {
+    if (the_engine) the_engine->world_->look_whether_lost();
+    give_up_if_lost();
     if (the_engine) return true;
     std::unique_ptr<Engine> made(new Engine);
     if (!made->begin()) return false;
@@ -103,6 +117,10 @@ bool Engine::start() {
 
 unsigned Engine::generation() {
     return the_generation;
+}
+
+unsigned Engine::first_with_descriptors() {
+    return the_first_with_descriptors;
 }
 
 void Engine::on_event(std::function<void(const verbs::AsyncEvent&)> heard) {
@@ -117,7 +135,7 @@ void Engine::abandon() {
 
 bool Engine::begin() {
     if (wake_.descriptor() < 0 || driver_wake_.descriptor() < 0) return false;
-    auto world = open_linux_world({.files = FileEngine::none});
+    auto world = open_linux_world({.files = FileEngine::none, .shares_ports = true});
     if (!world) {
         errno = world.error().detail ? static_cast<int>(world.error().detail) : ENOMEM;
         return false;

@@ -51,12 +51,16 @@ public:
     /// Inside a Hold. Starts it, unless it runs; a child of fork() gets one of its own. False where
     /// the system refuses what it needs; errno says what.
     static bool start();
-    /// Inside a Hold, after start().
+    /// Inside a Hold, after start(). What is left of one that was lost will do: it does nothing.
     static Engine& get();
     /// Counts the forks this process has behind it: an object that was made under another number
-    /// belongs to the parent, and all that may be done with it is to forget it. It changes before a
-    /// child has a second thread, so it can be asked at any time.
+    /// belongs to the parent, and all that may be done with it is to forget it. An engine that has
+    /// lost its descriptors counts as one. It can be asked at any time.
     static unsigned generation();
+
+    /// Objects of earlier generations have descriptors that somebody else has closed, so that their
+    /// numbers may be others' by now.
+    static unsigned first_with_descriptors();
 
     /// In a child of fork().
     void abandon();
@@ -121,6 +125,10 @@ private:
 
     bool begin();
     void help();
+    /// Inside a Hold. Programs that become daemons close all descriptors there are. To what was
+    /// made before that is what a fork() is to the parent's objects in a child, but that nothing of
+    /// it may be closed. What is made from then on gets an engine of its own.
+    static void give_up_if_lost();
     /// Of the helper: whether somebody else sees to the network, and until nobody does.
     bool is_driven(std::uint32_t looks_seen) const;
     void stand_back();
@@ -138,6 +146,7 @@ private:
     std::atomic<std::uint32_t> looks_{0};          ///< at the network, by others than the helper
     std::atomic<const Waiting*> driver_{nullptr};  ///< of those who wait; changes inside Holds
     std::atomic<int> waits_elsewhere_{0};
+    std::atomic<bool> is_given_up_{false};  ///< it was lost, and is nobody's engine any more
     enum class Helper : std::uint8_t { at_work, standing_back, off_duty, watching };
     std::atomic<Helper> helper_{Helper::at_work};
     // Inside a Hold: when they wake by themselves. Outside of one the driver sleeps, or is about

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "abi/memory_guard.hpp"
 
+#include <pthread.h>
+
 #include <csetjmp>
 #include <csignal>
 
@@ -14,6 +16,46 @@ namespace {
 [[gnu::tls_model("initial-exec")]] thread_local sigjmp_buf* way_out = nullptr;
 
 struct sigaction segv_before, bus_before;
+
+/// The two signals, let through for as long as it lives where the thread keeps them out: a signal
+/// of an access that is kept out ends the process, whatever handler there is. Most threads do not,
+/// and to ask costs as much as to do it: so it is asked at a thread's first access, and now and
+/// then, in case it has thought better of it.
+class LetThrough {
+public:
+    LetThrough() : is_needed_(!way_out && are_kept_out()) {
+        if (!is_needed_) return;
+        sigset_t both;
+        ::sigemptyset(&both);
+        ::sigaddset(&both, SIGSEGV);
+        ::sigaddset(&both, SIGBUS);
+        ::pthread_sigmask(SIG_UNBLOCK, &both, &before_);
+    }
+    ~LetThrough() {
+        if (is_needed_) ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    }
+    LetThrough(const LetThrough&) = delete;
+    LetThrough& operator=(const LetThrough&) = delete;
+
+private:
+    static constexpr unsigned accesses_between_questions = 64;
+
+    static bool are_kept_out() {
+        if (accesses_until_asked-- > 0) return keeps_out;
+        accesses_until_asked = accesses_between_questions;
+        sigset_t now;
+        ::pthread_sigmask(SIG_SETMASK, nullptr, &now);
+        return keeps_out = ::sigismember(&now, SIGSEGV) == 1 || ::sigismember(&now, SIGBUS) == 1;
+    }
+
+    [[gnu::tls_model("initial-exec")]] static thread_local unsigned accesses_until_asked;
+    [[gnu::tls_model("initial-exec")]] static thread_local bool keeps_out;
+    const bool is_needed_;  ///< not inside another, which has let them through already
+    sigset_t before_;
+};
+
+thread_local unsigned LetThrough::accesses_until_asked = 0;
+thread_local bool LetThrough::keeps_out = false;
 
 void pass_on(int number, siginfo_t* info, void* context) {
     const auto& before = number == SIGSEGV ? segv_before : bus_before;
@@ -43,6 +85,7 @@ void put_before(int number, const struct sigaction& ours, struct sigaction& thei
 }
 
 bool guard(void (*touch)(void*), void* with) {
+    LetThrough signals;
     sigjmp_buf here;
     auto* outer = way_out;
     if (sigsetjmp(here, 0) != 0) {

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include "base/foreign_memory.hpp"
 
@@ -49,6 +50,43 @@ TEST_F(MemoryGuardTest, BreaksOffWhereMemoryIsGoneAndAgainTheNextTime) {
         EXPECT_FALSE(touch_foreign_memory([&] { std::memcpy(from, memory.bytes, 2 * page); }));
     }
     EXPECT_TRUE(touch_foreign_memory([&] { memory.bytes[0] = 'x'; }));
+}
+
+/// A thread that keeps the signals of accesses out: whoever lets only one thread hear signals often
+/// blocks them all in the others.
+class WithoutSignals {
+public:
+    WithoutSignals() {
+        sigset_t all;
+        ::sigfillset(&all);
+        ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+    }
+    ~WithoutSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+private:
+    sigset_t before_;
+};
+
+TEST_F(MemoryGuardTest, BreaksOffInAThreadThatBlocksTheSignals) {
+    std::thread([&] {
+        WithoutSignals none;
+        for (int time = 0; time < 3; ++time)
+            EXPECT_FALSE(touch_foreign_memory([&] { std::memcpy(from, memory.bytes, 2 * page); }));
+        sigset_t now;
+        ::pthread_sigmask(SIG_SETMASK, nullptr, &now);
+        EXPECT_EQ(::sigismember(&now, SIGSEGV), 1) << "it is the application's to choose";
+        EXPECT_EQ(::sigismember(&now, SIGBUS), 1);
+    }).join();
+}
+
+TEST_F(MemoryGuardTest, NoticesThatAThreadHasBlockedThemSince) {
+    std::thread([&] {
+        EXPECT_TRUE(touch_foreign_memory([&] { memory.bytes[0] = 'x'; }));
+        WithoutSignals none;
+        for (int i = 0; i < 1000; ++i)
+            EXPECT_TRUE(touch_foreign_memory([&] { memory.bytes[0] = 'x'; }));
+        EXPECT_FALSE(touch_foreign_memory([&] { std::memcpy(from, memory.bytes, 2 * page); }));
+    }).join();
 }
 
 /// By the signal, or as a sanitizer's handler for it ends a program.

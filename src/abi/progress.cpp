@@ -118,7 +118,7 @@ void Engine::stand_back() {
 }
 
 void Engine::help() {
-    for (;;) {
+    while (!is_given_up_.load()) {
         auto looks = looks_.load(std::memory_order_relaxed);
         {
             Hold hold;
@@ -143,6 +143,7 @@ void Engine::Waiting::begin_to_drive() {
 }
 
 void Engine::Waiting::resign() {
+    if (engine_.is_given_up_.load()) return engine_.driver_.store(nullptr);
     engine_.answer_for_driver();  // the next one shall not wake for what was meant for this one
     engine_.driver_.store(nullptr);
     if (engine_.helper_.load() == Helper::off_duty) engine_.wake_.ring();
@@ -164,7 +165,7 @@ void Engine::Waiting::turn() {
 }
 
 int Engine::Waiting::sleep(int descriptor, std::optional<Instant> end) {
-    bool is_driver = drives();
+    bool is_driver = drives() && !engine_.is_given_up_.load();
     auto wake_by = end;
     if (is_driver && due_ && (!wake_by || *due_ < *wake_by)) wake_by = due_;
     pollfd sources[] = {{descriptor, POLLIN, 0},
@@ -172,6 +173,10 @@ int Engine::Waiting::sleep(int descriptor, std::optional<Instant> end) {
                         {engine_.driver_wake_.descriptor(), POLLIN, 0}};
     auto ready = ::poll(sources, is_driver ? 3 : 1, ms_until(wake_by));
     if (ready < 0) return ready;
+    if (sources[0].revents & POLLNVAL) {
+        errno = EBADF;
+        return -1;
+    }
     // The bell is answered in the next turn, and only by who still drives then.
     return sources[0].revents != 0;
 }

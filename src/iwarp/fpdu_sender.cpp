@@ -143,7 +143,8 @@ bool FpduSender::begin_message() {
 }
 
 bool FpduSender::must_copy() const {
-    return options_.checksum && !options_.markers && cutter_.next_payload_max() > 0 &&
+    return options_.checksum && !options_.markers &&
+           cutter_.next_payload_max() > Seam::payload_room &&
            cutter_.opcode() == wire::RdmapOpcode::read_response;
 }
 
@@ -175,11 +176,28 @@ void FpduSender::copy_payload(Fpdu& fpdu) {
     fpdu.payload.push_back(fpdu.copy.first(size));
 }
 
+/// The header and, where there is room behind it, the payload. If the memory is gone, it is lent as
+/// above.
+Buffer FpduSender::with_payload(Buffer head, SegmentPayload& payload) {
+    std::size_t size = 0;
+    for (ConstBuffer piece : payload) size += piece.size();
+    if (size == 0 || size > Seam::payload_room) return head;
+    Buffer both(head.data(), head.size() + size);
+    auto end = head.size();
+    if (!touch_foreign_memory([&] {
+            for (ConstBuffer piece : payload) end = append(piece, both, end);
+        }))
+        return head;
+    payload.clear();
+    return both;
+}
+
 void FpduSender::make(Fpdu& fpdu, Seam& before, Seam& after) {
     auto head = Buffer(before.octets).subspan(Seam::trailer_room);
     fpdu.payload.clear();
     head = head.first(length_size + cutter_.cut(head.subspan(length_size), fpdu.payload));
     if (!fpdu.copy.empty()) copy_payload(fpdu);
+    if (!options_.markers) head = with_payload(head, fpdu.payload);
     auto ulpdu_size = head.size() - length_size;
     for (ConstBuffer piece : fpdu.payload) ulpdu_size += piece.size();
     encode(wire::FpduLength{.ulpdu_size = static_cast<std::uint16_t>(ulpdu_size)}, head);

@@ -3,7 +3,10 @@
 //
 // Nothing is copied: an FPDU is lent as its header (scratch), its payload (registered memory, piece
 // by piece) and its trailer (scratch). Several are lent at once, so that one sendmsg carries many.
-// There are two exceptions. Answers to reads come from memory that peers and its owner may change
+// There are three exceptions. A payload of a few octets is copied behind its header: that costs
+// less than a piece more in a sendmsg, and programs write their credits and flags with no regard
+// for one that is still under way, which hardware forgives and a checksum made before would not.
+// Answers to reads come from memory that peers and its owner may change
 // at any time, also between checksum and departure: where there are checksums, such a payload is
 // copied and the copy is what counts. Towards a peer that asked for markers each FPDU is built in a
 // buffer, one at a time: markers stand amid the payload. What all this needs is by far the most of
@@ -76,17 +79,19 @@ private:
     struct Fpdu {
         ConstBuffer head;  ///< with markers, the whole
         SegmentPayload payload;
-        Buffer copy;  ///< of the payload, from the pool; or none
+        Buffer copy;  ///< of the payload, from the pool; or none. A short one is part of the head
         ConstBuffer tail;
         std::size_t size = 0;
         Ends ends = Ends::nothing;
         HeldTags held;  ///< unless it ends nothing: what to release when it is sent
     };
-    /// A trailer, ending where the header of the FPDU after it begins: one piece to send.
+    /// A trailer, ending where the header of the FPDU after it begins: one piece to send. Behind
+    /// the header there is room for a short payload.
     struct Seam {
         static constexpr std::size_t trailer_room = 8;
         static constexpr std::size_t header_room = 24;
-        alignas(32) std::array<std::byte, trailer_room + header_room> octets;
+        static constexpr std::size_t payload_room = 96;
+        alignas(32) std::array<std::byte, trailer_room + header_room + payload_room> octets;
     };
     /// A ring: FPDU i's header is in seam i and its trailer in the next.
     struct Room {
@@ -105,6 +110,7 @@ private:
     void drop_copy(Fpdu& fpdu);
     void make(Fpdu& fpdu, Seam& before, Seam& after);
     static void copy_payload(Fpdu& fpdu);
+    static Buffer with_payload(Buffer head, SegmentPayload& payload);
     void mark(Fpdu& fpdu);
     void pop();
     void release(const HeldTags& tags);

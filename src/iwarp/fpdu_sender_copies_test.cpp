@@ -41,6 +41,18 @@ TEST(FpduSender, CopiesAnswersWhereThereAreChecksums) {
     }
 }
 
+TEST(FpduSender, SendsAShortMessageAsItWasWhateverItsOwnerDoesMeanwhile) {
+    for (std::size_t size : {1u, 4u, 95u, 96u}) {
+        SenderFixture fixture(large);
+        Hoard hoard(fixture.buffers);
+        auto& message = fixture.source.add(send(size));
+        fixture.ask(64);
+        message.memory(0, 0)[0] ^= std::byte{0xff};
+        fixture.send_all();
+        fixture.expect_all_messages();
+    }
+}
+
 TEST(FpduSender, NeedsNoBufferForAnAnswerOfNothing) {
     SenderFixture fixture(large);
     Hoard hoard(fixture.buffers);

@@ -156,16 +156,27 @@ TEST(FpduSender, NumbersTheMessagesOfEachQueue) {
 
 TEST(FpduSender, LendsManyMessagesAtOnceForOneSystemCall) {
     SenderFixture fixture(usual);
-    for (int i = 0; i < 100; ++i) fixture.source.add(OutgoingMessage(send(octets(64))));
+    for (int i = 0; i < 100; ++i) fixture.source.add(OutgoingMessage(send(octets(100))));
     // A header, then 31 payloads, between them a trailer and a header in one, half of the last.
-    EXPECT_EQ(fixture.ask(64), 88u * 32 - 4);
+    EXPECT_EQ(fixture.ask(64), 124u * 32 - 4);
     EXPECT_EQ(fixture.lent().size(), 64u);
     EXPECT_EQ(fixture.source.begun, 32u);
-    EXPECT_EQ(fixture.ask(300), 88u * limits::fpdus_lent);
+    EXPECT_EQ(fixture.ask(300), 124u * limits::fpdus_lent);
     EXPECT_EQ(fixture.source.begun, limits::fpdus_lent) << "the bound holds";
-    fixture.send(88u * 5);
+    fixture.send(124u * 5);
     EXPECT_EQ(fixture.source.ended, 5u);
+    EXPECT_EQ(fixture.ask(300), 124u * limits::fpdus_lent);
+    fixture.send_all();
+    fixture.expect_all_messages();
+}
+
+TEST(FpduSender, LendsAShortMessageAsOnePiece) {
+    SenderFixture fixture(usual);
+    for (int i = 0; i < 100; ++i)
+        fixture.source.add(OutgoingMessage(send(octets(64)), {{30}, {4, 30}}));
+    // Each with the trailer of the one before; and the last trailer.
     EXPECT_EQ(fixture.ask(300), 88u * limits::fpdus_lent);
+    EXPECT_EQ(fixture.lent().size(), limits::fpdus_lent + 1);
     fixture.send_all();
     fixture.expect_all_messages();
 }
@@ -182,7 +193,7 @@ TEST(FpduSender, LendsOnlySoMuchAtOnce) {
 
 TEST(FpduSender, TakesNoMessageItHasNoRoomFor) {
     SenderFixture fixture(usual);
-    fixture.source.add(OutgoingMessage(send(octets(64))));
+    fixture.source.add(OutgoingMessage(send(octets(100))));
     EXPECT_EQ(fixture.ask(0), 0u);
     EXPECT_EQ(fixture.source.begun, 0u);
     EXPECT_EQ(fixture.ask(1), 20u);
@@ -191,7 +202,7 @@ TEST(FpduSender, TakesNoMessageItHasNoRoomFor) {
 
 TEST(FpduSender, LendsTheMemoryItselfAndReadsItOnce) {
     SenderFixture fixture(usual);
-    auto& message = fixture.source.add(OutgoingMessage(send(octets(64)), {{40}, {14, 10}}));
+    auto& message = fixture.source.add(OutgoingMessage(send(octets(124)), {{100}, {14, 10}}));
     fixture.ask(64);
     ASSERT_EQ(fixture.lent().size(), 5u);
     EXPECT_EQ(fixture.lent()[1].data(), message.memory(0, 0).data());

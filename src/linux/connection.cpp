@@ -28,6 +28,7 @@ public:
     Address local() const override { return connection_->local(); }
     Address remote() const override { return connection_->remote(); }
     std::size_t segment_size() const override { return connection_->segment_size(); }
+    void set_traffic_class(std::uint8_t octet) override { connection_->set_traffic_class(octet); }
 
 private:
     EventLoop& loop_;
@@ -109,6 +110,20 @@ std::size_t Connection::segment_size() const {
     return static_cast<std::size_t>(bytes);
 }
 
+void Connection::set_traffic_class(std::uint8_t octet) {
+    traffic_class_ = octet;
+    mark_packets();
+}
+
+/// Of both families: a socket of the newer one may have a peer of the older. What is not the
+/// socket's is refused, and that is no loss.
+void Connection::mark_packets() {
+    if (!traffic_class_ || !socket_.is_open()) return;
+    int octet = *traffic_class_;
+    ::setsockopt(socket_.number(), IPPROTO_IPV6, IPV6_TCLASS, &octet, sizeof octet);
+    ::setsockopt(socket_.number(), IPPROTO_IP, IP_TOS, &octet, sizeof octet);
+}
+
 Result<void> Connection::bind_own_end() {
     if (!from_) return {};
     // The port may be one that is kept for us, bound and not listening.
@@ -130,6 +145,7 @@ void Connection::try_next_address() {
         socket_ = std::move(*made);
         peer_ = address.text();
         remote_ = address.address();
+        mark_packets();
         if (auto bound = bind_own_end(); !bound) {
             last_failure_ = bound.error();
             socket_.close();

@@ -63,6 +63,7 @@ public:
     const Address& local() const { return local_; }
     const Address& remote() const { return remote_; }
     std::size_t segment_size() const;
+    void set_traffic_class(std::uint8_t octet);
     /// The handle is gone: close, and call the engine no more.
     void abandon();
 
@@ -79,6 +80,7 @@ private:
     void begin();
     void try_next_address();
     Result<void> bind_own_end();
+    void mark_packets();
     void attempt_ended();
     void follow_deadline();
     void finish();
@@ -90,6 +92,7 @@ private:
     void receive();
     void discard();
     void end_broken();
+    void end_failed(int number);
     Buffer staging_beside(Buffer place);
     std::size_t read_into(Buffer place, Buffer staging);
     ConstBuffer hand_out(ConstBuffer bytes);
@@ -118,6 +121,7 @@ private:
     Address local_, remote_;                ///< kept: a socket that was reset no longer knows them
     std::vector<SocketAddress> addresses_;  ///< while connecting: still to be tried, last first
     std::optional<SocketAddress> from_;     ///< the own end, where it was chosen
+    std::optional<std::uint8_t> traffic_class_;
     Error last_failure_{.code = Code::io_failed};
 };
 

@@ -55,6 +55,13 @@ void Connection::receive() {
     }
 }
 
+void Connection::end_failed(int number) {
+    auto why = system_error(number);
+    // A program that has closed all its descriptors has closed ours too, and given the number away.
+    if (number == EBADF || number == ENOTSOCK) socket_.forget();
+    end(why);
+}
+
 /// In the system's words: without them it would pass for an orderly end.
 void Connection::end_broken() {
     int number = pending_error(socket_.number());
@@ -101,7 +108,7 @@ std::size_t Connection::read_into(Buffer place, Buffer staging) {
         if (errno == EAGAIN)
             readable_ = false;
         else
-            end(system_error(errno));
+            end_failed(errno);
         return 0;
     }
     if (got == 0) {
@@ -183,7 +190,7 @@ void Connection::send() {
         if (gone < 0) {
             if (errno == EINTR) continue;
             if (errno == EAGAIN) return block();
-            return end(system_error(errno));
+            return end_failed(errno);
         }
         auto count = static_cast<std::size_t>(gone);
         sent_bytes += count;

@@ -24,6 +24,8 @@ public:
 
     int number() const { return number_; }
     bool is_open() const { return number_ >= 0; }
+    /// Somebody else has closed it: the number may be another's by now.
+    void forget() { number_ = -1; }
     void close() {
         if (number_ >= 0) ::close(std::exchange(number_, -1));
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "linux/event_loop.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -34,6 +35,7 @@ void EventLoop::run_until(const std::function<bool()>& done) {
     end_turn();  // what was begun before the loop ran must not wait for a first event
     while (!stopped_ && !done()) {
         look(Wait::until_something_happens);
+        WEFT_CHECK(!lost_);  // in a program whose descriptors are all our own
         run_tasks();
         end_turn();
     }
@@ -41,6 +43,7 @@ void EventLoop::run_until(const std::function<bool()>& done) {
 }
 
 void EventLoop::turn(Wait wait) {
+    if (lost_) return;
     enter();
     unfinished_ |= call_turn_ends();  // as above
     look(wait);
@@ -50,6 +53,7 @@ void EventLoop::turn(Wait wait) {
 }
 
 void EventLoop::poll() {
+    if (lost_) return;
     enter();
     run_tasks();
     ready_.serve_all();  // questions leave before answers are sought
@@ -64,6 +68,7 @@ void EventLoop::poll() {
 }
 
 void EventLoop::push() {
+    if (lost_) return;
     enter();
     run_tasks();
     ready_.serve_all();
@@ -75,6 +80,10 @@ void EventLoop::push() {
 std::optional<Instant> EventLoop::due() const {
     if (unfinished_ || !ready_.empty() || !tasks_.empty()) return Instant{};
     return timers_.next();
+}
+
+void EventLoop::look_whether_lost() {
+    if (::fcntl(epoll_.number(), F_GETFD) < 0) lost_ = true;
 }
 
 void EventLoop::abandon() {
@@ -92,7 +101,7 @@ void EventLoop::enter() {
 void EventLoop::look(Wait wait) {
     int most_ms = wait == Wait::not_at_all ? 0 : wait_ms();
     int count = ::epoll_wait(epoll_.number(), reported_.data(), limits::events_per_turn, most_ms);
-    WEFT_CHECK(count >= 0 || errno == EINTR);
+    if (count < 0 && errno != EINTR) lost_ = true;
     tries_since_look_ = 0;
     now_ = read_clock();
     dispatch(count);
@@ -173,7 +182,7 @@ void EventLoop::change(int descriptor, std::uint32_t events, DescriptorHandler& 
     epoll_event event{};
     event.events = events;
     event.data.ptr = &handler;
-    WEFT_CHECK(::epoll_ctl(epoll_.number(), EPOLL_CTL_MOD, descriptor, &event) == 0);
+    if (::epoll_ctl(epoll_.number(), EPOLL_CTL_MOD, descriptor, &event) < 0) lost_ = true;
 }
 
 void EventLoop::forget(int descriptor, DescriptorHandler& handler) {

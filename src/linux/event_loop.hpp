@@ -85,6 +85,9 @@ public:
     int descriptor() const { return epoll_.number(); }
     /// When a turn is due even if the descriptor says nothing; in the past: now.
     std::optional<Instant> due() const;
+    /// Somebody has closed our descriptor: whatever we would do now, we would do to others' files.
+    bool is_lost() const { return lost_; }
+    void look_whether_lost();
     /// In a child after fork(): closes its copies, and tells the epoll it shares with its parent
     /// nothing.
     void abandon();
@@ -97,6 +100,7 @@ public:
     }
 
     Result<void> watch(int descriptor, std::uint32_t events, DescriptorHandler& handler);
+    bool watches(int descriptor) const { return watched_.contains(descriptor); }
     void change(int descriptor, std::uint32_t events, DescriptorHandler& handler);
     /// The handler hears nothing more, not even what epoll has already reported.
     void forget(int descriptor, DescriptorHandler& handler);
@@ -129,6 +133,7 @@ private:
     std::set<int> watched_;
     bool running_ = false;
     bool stopped_ = false;
+    bool lost_ = false;
     bool unfinished_ = false;  ///< the last turn ended by its bound, not for want of work
     mutable std::optional<Instant> now_;  ///< none until somebody asks: a poll seldom has to
     std::array<epoll_event, limits::events_per_turn> reported_{};

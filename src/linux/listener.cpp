@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "linux/listener.hpp"
 
+#include <linux/filter.h>
 #include <netinet/in.h>
 
 #include <cerrno>
@@ -101,11 +102,27 @@ void set_options(int socket, int family) {
     if (family == AF_INET6) ::setsockopt(socket, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
 }
 
+/// Of those who listen on one port together, the kernel gives newcomers to the one a program of
+/// ours names by its number: here to the second, whose predecessor had the port to itself.
+void take_precedence(int socket) {
+    sock_filter second{BPF_RET | BPF_K, 0, 0, 1};
+    sock_fprog program{1, &second};
+    ::setsockopt(socket, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof program);
+}
+
 Result<Descriptor> bound_socket(const SocketAddress& address, const LinuxWorldOptions& options) {
     WEFT_TRY(auto socket, make_socket(address, options));
     if (address.family() != AF_UNIX) set_options(socket.number(), address.family());
-    if (::bind(socket.number(), address.data(), address.size) < 0) return system_error(errno);
-    if (::listen(socket.number(), SOMAXCONN) < 0) return system_error(errno);
+    auto begin = [&] {
+        return ::bind(socket.number(), address.data(), address.size) == 0 &&
+               ::listen(socket.number(), SOMAXCONN) == 0;
+    };
+    if (begin()) return socket;
+    if (errno != EADDRINUSE || !options.shares_ports) return system_error(errno);
+    int on = 1;
+    ::setsockopt(socket.number(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+    if (!begin()) return system_error(errno);
+    take_precedence(socket.number());
     return socket;
 }
 

@@ -33,6 +33,9 @@ public:
     int descriptor() const override { return loop_->descriptor(); }
     std::optional<Instant> due() const override { return loop_->due(); }
     std::size_t lingering() const override { return sockets_.lingering.size(); }
+    bool is_lost() const override { return loop_->is_lost(); }
+    void look_whether_lost() override { loop_->look_whether_lost(); }
+    bool owns(int descriptor) const override { return loop_->watches(descriptor); }
     void abandon() override { loop_->abandon(); }
     Result<void> on_signal(int number, std::function<void()> task) override;
     FileEngine file_engine() const override { return file_engine_; }

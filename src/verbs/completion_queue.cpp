@@ -18,7 +18,9 @@ CompletionQueueObject::~CompletionQueueObject() {
 std::size_t CompletionQueueObject::poll(std::span<Completion> into) {
     auto count = std::min(into.size(), completions_.size());
     for (std::size_t i = 0; i < count; ++i) {
-        into[i] = completions_.front();
+        auto& oldest = completions_.front();
+        into[i] = oldest.completion;
+        if (oldest.unpolled) --*oldest.unpolled;
         completions_.pop_front();
     }
     return count;
@@ -35,13 +37,13 @@ Result<void> CompletionQueueObject::resize(std::size_t capacity) {
     if (capacity < completions_.size() || capacity == 0)
         return Error{.code = Code::out_of_range,
                      .where = static_cast<std::uint32_t>(completions_.size())};
-    Ring<Completion> larger(capacity);
+    Ring<Entry> larger(capacity);
     for (; !completions_.empty(); completions_.pop_front()) larger.push_back(completions_.front());
     completions_ = std::move(larger);
     return {};
 }
 
-bool CompletionQueueObject::push(const Completion& completion) {
+bool CompletionQueueObject::push(const Completion& completion, std::uint32_t* unpolled) {
     if (completions_.full()) {
         if (!std::exchange(overflowed_, true))
             core_->raise({.kind = AsyncEvent::Kind::completions_overflowed,
@@ -49,13 +51,19 @@ bool CompletionQueueObject::push(const Completion& completion) {
                           .completions = this});
         return false;
     }
-    completions_.push_back(completion);
+    completions_.push_back({completion, unpolled});
+    if (unpolled) ++*unpolled;
     bool solicited = completion.solicited || completion.status != Status::success;
     if (armed_ && notify_ && (*armed_ == Wanted::any || solicited)) {
         armed_.reset();
         core_->announcer->add(*this);
     }
     return true;
+}
+
+void CompletionQueueObject::forget(const std::uint32_t& unpolled) {
+    for (std::size_t i = 0; i < completions_.size(); ++i)
+        if (completions_[i].unpolled == &unpolled) completions_[i].unpolled = nullptr;
 }
 
 void CompletionQueueObject::announce() {

@@ -20,15 +20,23 @@ public:
     Result<void> resize(std::size_t capacity) override;
 
     /// False if there is no room: the completion is lost. The application hears so the first time.
-    bool push(const Completion& completion);
+    /// `unpolled`, if there is one, is how many are here of somebody's: one more, until it is
+    /// taken.
+    bool push(const Completion& completion, std::uint32_t* unpolled);
+    /// Who counts there is gone; its completions stay.
+    void forget(const std::uint32_t& unpolled);
     std::size_t size() const { return completions_.size(); }
     bool is_of(const DeviceCore& core) const { return core_.get() == &core; }
 
 private:
+    struct Entry {
+        Completion completion{};
+        std::uint32_t* unpolled = nullptr;
+    };
     void announce() override;
 
     std::shared_ptr<DeviceCore> core_;
-    Ring<Completion> completions_;
+    Ring<Entry> completions_;
     std::shared_ptr<const std::function<void()>> notify_;  ///< it may destroy this, and so goes on
     std::optional<Wanted> armed_;
     bool overflowed_ = false;

@@ -15,7 +15,8 @@ using Wanted = CompletionQueue::Wanted;
 class CompletionQueueTest : public testing::Test {
 protected:
     bool push(std::uint64_t id, Status status = Status::success, bool solicited = false) {
-        return queue->push({.id = id, .status = status, .solicited = solicited, .queue_pair = 9});
+        return queue->push({.id = id, .status = status, .solicited = solicited, .queue_pair = 9},
+                           nullptr);
     }
     std::vector<std::uint64_t> poll(std::size_t room = 16) {
         std::vector<Completion> into(room);
@@ -48,6 +49,25 @@ TEST_F(CompletionQueueTest, GivesTheOldestFirstAndAsManyAsFit) {
     EXPECT_EQ(poll(0), Ids{});
     EXPECT_EQ(poll(2), (Ids{3, 1}));
     EXPECT_EQ(poll(), Ids{2});
+}
+
+TEST_F(CompletionQueueTest, CountsForWhoeverAsksWhatWasNotPolledYet) {
+    std::uint32_t ones = 0, others = 0;
+    ASSERT_TRUE(queue->push({.id = 1}, &ones));
+    ASSERT_TRUE(queue->push({.id = 2}, &others));
+    ASSERT_TRUE(queue->push({.id = 3}, &ones));
+    EXPECT_EQ(ones, 2u);
+    EXPECT_EQ(poll(1), Ids{1});
+    EXPECT_EQ(ones, 1u);
+    EXPECT_EQ(others, 1u);
+    ASSERT_TRUE(queue->resize(8));
+    queue->forget(ones);
+    EXPECT_EQ(poll(), (Ids{2, 3}));
+    EXPECT_EQ(ones, 1u) << "who has gone is not told";
+    EXPECT_EQ(others, 0u);
+    for (int i = 0; i < 8; ++i) ASSERT_TRUE(push(1));
+    EXPECT_FALSE(queue->push({.id = 4}, &others));
+    EXPECT_EQ(others, 0u) << "it is lost, and nobody will poll it";
 }
 
 TEST_F(CompletionQueueTest, NotifiesNobodyWhoDidNotAsk) {
@@ -103,7 +123,7 @@ TEST_F(CompletionQueueTest, MayBeDestroyedByWhomItNotifies) {
     });
     auto* there = doomed.get();
     there->arm(Wanted::any);
-    there->push({});
+    there->push({}, nullptr);
     world.advance({});
     EXPECT_EQ(seen, 7);
     EXPECT_EQ(token.use_count(), 1);

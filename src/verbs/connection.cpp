@@ -58,6 +58,7 @@ void ConnectionObject::prepare(QueuePairObject& queue_pair, const ConnectOptions
     events_ = &events;
     queue_pair_ = &queue_pair;
     queue_pair.link(*this);
+    if (options.traffic_class) stream_->set_traffic_class(*options.traffic_class);
 }
 
 Result<std::unique_ptr<ConnectionObject>> ConnectionObject::respond(

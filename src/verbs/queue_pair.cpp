@@ -60,6 +60,7 @@ QueuePairObject::~QueuePairObject() {
     link_ = nullptr;
     session_.reset();
     drop_taken();
+    if (sends_.unpolled() > 0) send_completions_->forget(sends_.unpolled());
 }
 
 void QueuePairObject::drop_taken() {
@@ -179,7 +180,7 @@ void QueuePairObject::end_receive(const iwarp::ReceiveOutcome& outcome) {
                           .immediate = outcome.immediate,
                           .invalidated = outcome.invalidated};
     drop_taken();
-    report(*receive_completions_, completion);
+    report(*receive_completions_, completion, nullptr);
 }
 
 void QueuePairObject::wake() {
@@ -228,12 +229,14 @@ void QueuePairObject::flush_receives() {
 }
 
 void QueuePairObject::report_ended_sends() {
-    while (auto completion = sends_.next_completion()) report(*send_completions_, *completion);
+    while (auto completion = sends_.next_completion())
+        report(*send_completions_, *completion, &sends_.unpolled());
 }
 
-void QueuePairObject::report(CompletionQueueObject& queue, Completion completion) {
+void QueuePairObject::report(CompletionQueueObject& queue, Completion completion,
+                             std::uint32_t* unpolled) {
     completion.queue_pair = number_;
-    if (queue.push(completion)) return;
+    if (queue.push(completion, unpolled)) return;
     if (session_ && state_ == QueuePairState::running) session_->fail(iwarp::local_fault());
 }
 

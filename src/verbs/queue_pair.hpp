@@ -82,7 +82,7 @@ private:
     void flush(const Blame& blame);
     void flush_receives();
     void report_ended_sends();
-    void report(CompletionQueueObject& queue, Completion completion);
+    void report(CompletionQueueObject& queue, Completion completion, std::uint32_t* unpolled);
     void end_receive(const iwarp::ReceiveOutcome& outcome);
     void drop_taken();
 

@@ -72,6 +72,7 @@ SendQueue::SendQueue(const SendQueueOptions& options, iwarp::MemoryTable& memory
       pieces_(std::size_t{options.capacity} * options.pieces),
       inlined_(std::size_t{options.capacity} * options.inline_bytes),
       registrations_(options.capacity),
+      bindings_(options.capacity),
       under_way_(std::min<std::size_t>(options.capacity + 1, limits::messages_under_way)),
       sources_(under_way_.size() * std::max(options.pieces, 1u)),
       plain_(options.sends_own_memory ? sources_.size() : 0),
@@ -128,7 +129,7 @@ Result<void> SendQueue::post(const SendRequest& request, const iwarp::Terms& ter
             .immediate = request.immediate,
             .operand = request.operand,
             .compare = request.compare};
-    if (request.binding) work.binding = std::make_unique<WindowBinding>(*request.binding);
+    if (request.binding) bindings_[end_ % slots_.size()] = *request.binding;
     if (request.registration) registrations_[end_ % slots_.size()] = *request.registration;
     if (request.inlined) {
         auto* to = inlined_of(end_);
@@ -169,7 +170,8 @@ std::optional<Message> SendQueue::next_message(iwarp::OutstandingReads& reads) {
 bool SendQueue::begin_local(Slot& work) {
     Result<void> done;
     if (work.operation == Operation::bind_window) {
-        if (auto bound = memory_.bind(*work.binding, asker_); !bound) done = bound.error();
+        auto bound = memory_.bind(bindings_[next_ % slots_.size()], asker_);
+        if (!bound) done = bound.error();
     } else if (work.operation == Operation::fast_register) {
         done = memory_.fast_register(registrations_[next_ % slots_.size()], asker_);
     } else {

@@ -3,7 +3,9 @@
 //
 // Work begins in the order it was posted and completes in that order too, although it does not end
 // in it: a Send has ended when TCP has taken it, a Read when its answer is here. So a slot whose
-// work has ended waits until all before it have.
+// work has ended waits until all before it have. And a completion that nobody has polled counts as
+// a slot that is taken: who posts for as long as there is room cannot fill more of its completion
+// queue than the send queue is long.
 #pragma once
 
 #include <array>
@@ -46,7 +48,9 @@ public:
     Result<void> check(const SendRequest& request, const iwarp::Terms& terms) const;
     /// Takes what passes the check.
     Result<void> post(const SendRequest& request, const iwarp::Terms& terms);
-    std::size_t room() const { return slots_.size() - (end_ - first_); }
+    std::size_t room() const { return slots_.size() - (end_ - first_) - unpolled_; }
+    /// Completions that wait to be polled: counted by the queue that has them.
+    std::uint32_t& unpolled() { return unpolled_; }
     /// After flush(): takes what passes the check, to be completed as flushed in its turn.
     Result<void> post_flushed(const SendRequest& request);
     /// How much work has ended, and all before it, ever.
@@ -101,7 +105,6 @@ private:
         std::uint32_t immediate = 0;
         std::uint32_t message_number = 0;  ///< of its untagged message, in that one's queue
         std::uint64_t operand = 0, compare = 0;
-        std::unique_ptr<WindowBinding> binding{};
     };
     /// A message with the sender: what it points to.
     struct UnderWay {
@@ -141,6 +144,7 @@ private:
     /// One for each slot, used again and again: whoever registers with every command allocates
     /// nothing once the longest list of pieces has been seen.
     std::vector<FastRegistration> registrations_;
+    std::vector<WindowBinding> bindings_;          ///< likewise
     std::vector<UnderWay> under_way_;              ///< a ring
     std::vector<iwarp::Message::Source> sources_;  ///< so many for each of them
     std::vector<Buffer> plain_;                    ///< what those of our own memory point to
@@ -150,6 +154,7 @@ private:
     std::uint64_t first_ = 0;      ///< the oldest slot; numbers count up for ever
     std::uint64_t next_ = 0;       ///< the first whose work has not begun
     std::uint64_t end_ = 0;
+    std::uint32_t unpolled_ = 0;
     bool failed_ = false;
     bool waits_for_memory_ = false;
 };

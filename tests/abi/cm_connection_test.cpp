@@ -2,6 +2,7 @@
 // Connections: how they are asked for, answered, refused and ended.
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <set>
@@ -50,6 +51,37 @@ TEST_F(Connections, CarryPrivateDataAndDepthsBothWays) {
     EXPECT_EQ(active->qp->state, IBV_QPS_RTS);
     EXPECT_EQ(passive->qp->state, IBV_QPS_RTS);
     request.acknowledge();
+}
+
+/// Of this process's connected sockets with this port at either end: what it is they mark packets
+/// with.
+std::vector<int> marks_of_sockets(std::uint16_t port) {
+    std::vector<int> marks;
+    for (int number = 3; number < 1024; ++number) {
+        sockaddr_in own{}, peer{};
+        socklen_t own_size = sizeof own, peer_size = sizeof peer, size = sizeof(int);
+        if (getpeername(number, reinterpret_cast<sockaddr*>(&peer), &peer_size) != 0) continue;
+        getsockname(number, reinterpret_cast<sockaddr*>(&own), &own_size);
+        if (own.sin_family != AF_INET) continue;
+        if (ntohs(own.sin_port) != port && ntohs(peer.sin_port) != port) continue;
+        int mark = -1;
+        getsockopt(number, IPPROTO_IP, IP_TOS, &mark, &size);
+        marks.push_back(mark);
+    }
+    return marks;
+}
+
+TEST_F(Connections, MarkTheirPacketsAsTheApplicationWishes) {
+    std::uint8_t here = 0x28, there = 0x68;
+    ASSERT_EQ(rdma_set_option(listener.get(), RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &there, 1), 0);
+    auto active = ready_to_connect();
+    ASSERT_EQ(rdma_set_option(active.get(), RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &here, 1), 0);
+    auto passive = request_of(*active);
+    ASSERT_EQ(rdma_accept(passive.get(), nullptr), 0) << std::strerror(errno);
+    EXPECT_EQ(client.next().kind(), "RDMA_CM_EVENT_ESTABLISHED");
+    auto marks = marks_of_sockets(port);
+    std::ranges::sort(marks);
+    EXPECT_EQ(marks, (std::vector<int>{here, there})) << "the listener's newcomer has its mark";
 }
 
 TEST_F(Connections, LetSendsBePostedAsSoonAsTheyAreAccepted) {

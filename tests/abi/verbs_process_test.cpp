@@ -88,6 +88,38 @@ TEST_F(VerbsTest, ClosesInAChildWhatTheChildCloses) {
     EXPECT_EQ(ibv_destroy_comp_channel(channel), 0);
 }
 
+TEST_F(VerbsTest, SaysOfABatchThatThereIsNoMemoryForIt) {
+    if (watched_by_thread_sanitizer || watched_by_address_sanitizer)
+        GTEST_SKIP() << "it has its own ideas of memory";
+    auto child = ::fork();
+    if (child == 0) {
+        auto** list = ibv_get_device_list(nullptr);
+        auto* own = ibv_open_device(loopback(list));
+        constexpr std::uint32_t many = 30'000;
+        ibv_qp_init_attr_ex wish{};
+        wish.send_cq = wish.recv_cq = ibv_create_cq(own, 1, nullptr, nullptr, 0);
+        wish.cap = {many, 1, 1, 1, 64};
+        wish.qp_type = IBV_QPT_RC;
+        wish.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+        wish.pd = ibv_alloc_pd(own);
+        wish.send_ops_flags = IBV_QP_EX_WITH_SEND;
+        auto* pair = ibv_qp_to_qp_ex(ibv_create_qp_ex(own, &wish));
+        rlimit none{};
+        ::setrlimit(RLIMIT_AS, &none);
+        for (std::size_t size = 1u << 24; size >= 16; size /= 2)
+            for (void* volatile taken = ::malloc(size); taken; taken = ::malloc(size)) {
+            }
+        std::array<char, 64> bytes{};
+        ibv_wr_start(pair);
+        for (std::uint32_t i = 0; i < many; ++i) {
+            ibv_wr_send(pair);
+            ibv_wr_set_inline_data(pair, bytes.data(), bytes.size());
+        }
+        ::_exit(ibv_wr_complete(pair) == ENOMEM ? 0 : 1);
+    }
+    EXPECT_EQ(outcome_of(child, 20s), 0);
+}
+
 sockaddr_in on_loopback(std::uint16_t port) {
     sockaddr_in at{};
     at.sin_family = AF_INET;

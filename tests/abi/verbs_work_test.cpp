@@ -237,6 +237,38 @@ TEST_F(Work, FindsMemoryByTheAddressesItWasRegisteredUnder) {
     EXPECT_EQ(ibv_dereg_mr(elsewhere), 0);
 }
 
+TEST_F(Work, CannotOverrunACompletionQueueThatIsAsLongAsTheSendQueue) {
+    constexpr int entries = 8;
+    connect({.completions = entries, .cap = {entries, 0, 1, 1, 64}}, {});
+    auto one = a->piece(0, 8);
+    auto write = remote(1, IBV_WR_RDMA_WRITE, one);
+    int posted = 0;
+    auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
+    // What was posted ends meanwhile, and its completions wait.
+    while (std::chrono::steady_clock::now() < end) {
+        auto outcome = a->post(write);
+        if (outcome == 0) ++posted;
+        ASSERT_TRUE(outcome == 0 || outcome == ENOMEM) << outcome;
+        b->completion(std::chrono::milliseconds(0));
+    }
+    EXPECT_EQ(posted, entries);
+    EXPECT_EQ(async_event(20), -1) << "nothing was lost";
+    for (int i = 0; i < entries; ++i) expect(a->completion(), 1, IBV_WC_RDMA_WRITE, 8);
+    EXPECT_EQ(a->post(write), 0) << "and what was polled makes room";
+    expect(a->completion(), 1, IBV_WC_RDMA_WRITE, 8);
+}
+
+TEST_F(Work, ThatIsNotSignalledMakesRoomWhenItHasEnded) {
+    connect({.completions = 2, .cap = {2, 0, 1, 1, 64}}, {});
+    auto one = a->piece(0, 8);
+    auto write = remote(1, IBV_WR_RDMA_WRITE, one);
+    write.send_flags = 0;
+    for (int i = 0; i < 20; ++i) {
+        ASSERT_EQ(a->post(write), 0) << i;
+        a->completion(std::chrono::milliseconds(1));
+    }
+}
+
 class BuiltWork : public Work {
 protected:
     static constexpr std::uint64_t all =

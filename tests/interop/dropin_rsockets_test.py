@@ -15,6 +15,8 @@ from dropin import HOST, HOST6, DropinCase, free_port
 
 LONG = "WEFT_LONG" in os.environ
 PRELOAD = pathlib.Path("/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so")
+FORK_SAFE = {"LD_PRELOAD": str(PRELOAD), "RDMAV_FORK_SAFE": "1"}
+FORK_LOCK = pathlib.Path("/dev/shm/sem.rsocket_fork")  # the preload's, of all its children
 SIZES = (1, 64, 4096, 65536, 1 << 20)
 
 
@@ -66,6 +68,38 @@ class Streams(DropinCase):
     def test_plain_sockets_become_rsockets_by_the_stock_preload(self):
         self.stream("rstream", *options("sv"), "-I", 5, "-C", 50, "-S", 10000,
                     environment={"LD_PRELOAD": str(PRELOAD)})
+
+    def without_lock(self):
+        """A child that was killed holds it for ever."""
+        FORK_LOCK.unlink(missing_ok=True)
+        self.addCleanup(FORK_LOCK.unlink, missing_ok=True)
+
+    def test_a_forked_child_serves_by_rsockets(self):
+        """As librdmacm has it: `-T f` uses plain sockets, the preload makes rsockets of them, and
+        RDMAV_FORK_SAFE lets it do so in the child, which listens on the port of its parent's TCP
+        socket. Without that the peers would wait for each other for ever."""
+        self.without_lock()
+        for host in (HOST, HOST6):
+            for letters in ("f", "fbv", "fnv"):
+                with self.subTest(letters, host=host):
+                    port = free_port()
+                    words = [*options(letters), "-I", 5, "-C", 50, "-S", 10000, "-p", port]
+                    said = self.run_pair(["rstream", "-b", host, *words],
+                                         ["rstream", "-s", host, *words], port,
+                                         environment=FORK_SAFE)
+                    self.must_say(r"^custom +\S+ .*s +\S+ +\S+$", said[1])
+                    self.forget()
+
+    @unittest.skipUnless(LONG, "takes minutes")
+    def test_a_forking_server_goes_on_by_tcp_for_others(self):
+        """Its two tests by itself: two connections, each with a child of its own."""
+        self.without_lock()
+        port = free_port()
+        words = [*options("f"), "-p", port]
+        said = self.run_pair(["rstream", "-b", HOST, *words], ["rstream", "-s", HOST, *words],
+                             port, environment=FORK_SAFE, seconds=600)
+        self.must_say(r"^64_lat ", said[1])
+        self.must_say(r"^1m_bw ", said[1])
 
     def test_every_test_option_of_riostream(self):
         for letters in ("", "b", "n", "a", "v", "bv", "nv", "av", "anv"):

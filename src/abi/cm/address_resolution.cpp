@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 
 #include "abi/cm/devices.hpp"
+#include "abi/cm/shared_ports.hpp"
 #include "abi/cm/socket_names.hpp"
 
 namespace weft::abi {
@@ -19,6 +20,20 @@ void switch_on(const Descriptor& socket, int level, int name) {
     ::setsockopt(socket.number(), level, name, &on, sizeof on);
 }
 
+/// The port is taken. RDMA's ports were never TCP's before iWARP, and a program may listen on one
+/// for both: librspreload's children do, while their parents go on with TCP.
+Descriptor reserve_shared(Descriptor& socket, const SocketAddress& name) {
+    int why = errno;
+    auto shared = why == EADDRINUSE ? share_own_listener(name) : std::nullopt;
+    if (!shared) {
+        errno = why;
+        return Descriptor();
+    }
+    switch_on(socket, SOL_SOCKET, SO_REUSEPORT);
+    if (::bind(socket.number(), shared->data(), shared->size) < 0) return Descriptor();
+    return std::move(socket);
+}
+
 /// Not open, and errno, where the port or the address cannot be had.
 Descriptor reserve(const SocketAddress& name, bool one_family) {
     Descriptor socket(::socket(name.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -29,7 +44,7 @@ Descriptor reserve(const SocketAddress& name, bool one_family) {
     // Whoever lets the system choose must not be given a port that another has reserved so, but
     // our own sockets must be let in beside this one afterwards.
     if (name.port() != 0) switch_on(socket, SOL_SOCKET, SO_REUSEADDR);
-    if (::bind(socket.number(), name.data(), name.size) < 0) return Descriptor();
+    if (::bind(socket.number(), name.data(), name.size) < 0) return reserve_shared(socket, name);
     switch_on(socket, SOL_SOCKET, SO_REUSEADDR);
     return socket;
 }

@@ -87,6 +87,7 @@ int accept(Identifier& one, const rdma_conn_param* wishes) {
     options.inbound_reads = one.inbound_reads;
     options.outbound_reads = one.outbound_reads;
     options.private_data = private_data_of(wishes);
+    options.traffic_class = one.traffic_class;
     auto connection = one.request->accept(*queue_pair->engine_side, options, one.news);
     if (!connection) return fail_with(errno_of_answer(connection.error()));
     one.connection = std::move(*connection);

@@ -202,11 +202,9 @@ void rdma_destroy_event_channel(rdma_event_channel* channel) {
     if (!channel) return;
     Hold hold;
     auto& one = of(*channel);
-    if (one.is_inherited()) {
-        ::close(one.fd);  // the rest of it points into the parent's engine
-    } else {
-        bury(one);
-    }
+    if (!one.is_inherited()) return bury(one);
+    // The rest of it points into the parent's engine.
+    if (one.has_descriptors()) ::close(one.fd);
 }
 
 int rdma_get_cm_event(rdma_event_channel* channel, rdma_cm_event** event) {

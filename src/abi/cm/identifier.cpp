@@ -70,8 +70,8 @@ int make_identifier(rdma_event_channel* channel, rdma_cm_id** id, void* context,
     return act_or_fail([&]() -> int {
         if (!id || !is_known(space)) return fail_with(EINVAL);
         Hold hold;
-        if (channel && of(*channel).is_inherited()) return fail_with(EIO);
         if (!Engine::start()) return -1;
+        if (channel && of(*channel).is_inherited()) return fail_with(EIO);
         auto made = std::make_unique<Identifier>(context, space, type);
         if (channel)
             report_to(*made, &of(*channel));
@@ -100,7 +100,7 @@ int rdma_destroy_id(rdma_cm_id* id) {
     {
         Hold hold;
         if (one.is_inherited()) {
-            one.reserved_port.close();
+            one.has_descriptors() ? one.reserved_port.close() : one.reserved_port.forget();
             return 0;  // the rest of it points into the parent's engine
         }
         silence(one);

@@ -15,6 +15,7 @@ Result<void> initiate(Identifier& one) {
     options.outbound_reads = one.outbound_reads;
     options.private_data = one.private_data;
     options.from = local_end(one).address();
+    options.traffic_class = one.traffic_class;
     WEFT_TRY(one.connection,
              Engine::get().device().connect(remote_end(one).address(), *queue_pair->engine_side,
                                             options, one.news));

@@ -42,4 +42,7 @@ inline constexpr Duration device_memory = std::chrono::seconds(1);
 /// Kept a while for threads that have not noticed.
 inline constexpr std::size_t destroyed_channels = 64;
 
+/// Descriptors that are looked at to find a listener of the application's own.
+inline constexpr int descriptors_searched = 4'096;
+
 }  // namespace weft::abi::limits

@@ -28,6 +28,7 @@ void take_request(Identifier& listener, std::unique_ptr<verbs::ConnectionRequest
     auto made = std::make_unique<Identifier>(listener.context, listener.ps, listener.qp_type);
     report_to(*made, listener.reports_to());
     made->stage = Stage::requested;
+    made->traffic_class = listener.traffic_class;
     set_local_end(*made, name_of(request->local()));
     set_remote_end(*made, name_of(request->remote()));
 

@@ -80,7 +80,8 @@ struct Identifier : rdma_cm_id, Born {
     Stage stage = Stage::idle;
     bool is_synchronous = false;  ///< has a channel of its own, and its calls wait for the outcome
     bool one_family = false;      ///< RDMA_OPTION_ID_AFONLY
-    unsigned requests_waiting = 0;  ///< that the application has not taken yet
+    std::optional<std::uint8_t> traffic_class;  ///< RDMA_OPTION_ID_TOS
+    unsigned requests_waiting = 0;              ///< that the application has not taken yet
     unsigned requests_max = 0;
 
     std::uint32_t events_delivered = 0;

@@ -17,10 +17,13 @@ std::optional<Value> read(const void* from, std::size_t size) {
 /// Inside a Hold.
 int set_option(Identifier& one, int name, const void* value, std::size_t size) {
     switch (name) {
-        case RDMA_OPTION_ID_TOS:
-            // A wish about routers on the way, who may ignore it too: packets are marked as the
-            // system marks them.
-            return read<std::uint8_t>(value, size) ? 0 : EINVAL;
+        case RDMA_OPTION_ID_TOS: {
+            // For the connection that will be made; one that is there keeps what it has.
+            auto wish = read<std::uint8_t>(value, size);
+            if (!wish) return EINVAL;
+            one.traffic_class = *wish;
+            return 0;
+        }
         case RDMA_OPTION_ID_REUSEADDR:
             // It always is: TCP's ports rest after a connection, and RDMA's never did.
             return read<int>(value, size) ? 0 : EINVAL;

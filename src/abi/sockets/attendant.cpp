@@ -18,6 +18,7 @@ namespace {
 
 /// Never destroyed: its thread ends with the process.
 struct Office {
+    const unsigned generation = current_generation();
     std::mutex lock;
     std::vector<SocketPointer> listeners;
     Bell bell{Bell::Kind::once};
@@ -54,10 +55,14 @@ void Office::work() {
         std::vector<pollfd> sources{{bell.descriptor(), POLLIN, 0}};
         for (const auto& listener : served) sources.push_back({listener->number(), POLLIN, 0});
         if (::poll(sources.data(), sources.size(), -1) <= 0) continue;
+        // The application has closed all descriptors there were. Its next listener gets another.
+        if ((sources[0].revents & POLLNVAL) || generation != current_generation()) break;
         bell.answer();
         for (std::size_t i = 0; i < served.size(); ++i)
             if (sources[i + 1].revents != 0) answer(*served[i]);
     }
+    auto* itself = this;
+    the_office.compare_exchange_strong(itself, nullptr);
 }
 
 bool start(Office& office) {
@@ -82,7 +87,7 @@ int Attendant::serve(SocketPointer listener) {
     static std::mutex starting;
     std::lock_guard one_at_a_time(starting);
     auto* office = the_office.load();
-    if (!office) {
+    if (!office || office->generation != current_generation()) {
         auto made = std::make_unique<Office>();
         if (made->bell.descriptor() < 0 || !start(*made)) return errno;
         the_office = office = made.release();

@@ -14,6 +14,10 @@ bool Socket::open_channel() {
 }
 
 SocketPointer Socket::make(int family) {
+    {
+        Hold hold;  // it knows by this whose engine it has
+        if (!Engine::start()) return nullptr;
+    }
     auto made = std::make_shared<Socket>(family, default_settings());
     if (!made->open_channel()) return nullptr;
     if (rdma_create_id(made->channel, &made->id, nullptr, RDMA_PS_TCP) != 0) return nullptr;

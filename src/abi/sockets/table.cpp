@@ -78,7 +78,7 @@ SocketPointer Table::remove(int number) {
     auto removed = std::move(*place);
     place->reset();
     if (removed->generation == current_generation()) return removed;
-    removed->close_descriptors();
+    if (removed->generation >= Engine::first_with_descriptors()) removed->close_descriptors();
     leave_behind(std::move(removed));
     errno = 0;
     return nullptr;

@@ -94,6 +94,7 @@ Bell& own_bell() {
     thread_local unsigned generation = 0;
     thread_local std::optional<Bell> bell;
     bool is_good = bell && bell->descriptor() >= 0 && generation == current_generation();
+    if (bell && generation < Engine::first_with_descriptors()) bell->forget();
     if (!is_good) bell.emplace(Bell::Kind::once);
     generation = current_generation();
     return *bell;

@@ -143,7 +143,8 @@ int ibv_destroy_comp_channel(ibv_comp_channel* face) {
     Hold hold;
     auto& channel = of(*face);
     if (channel.is_inherited()) {
-        ::close(channel.fd);  // the rest of it points into the parent's engine
+        // The rest of it points into the parent's engine.
+        if (channel.has_descriptors()) ::close(channel.fd);
         return 0;
     }
     if (channel.refcnt > 0) return EBUSY;

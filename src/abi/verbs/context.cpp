@@ -121,7 +121,8 @@ int ibv_close_device(ibv_context* face) {
     Hold hold;
     auto& context = of(*face);
     if (context.born.is_inherited()) {
-        ::close(face->async_fd);  // the rest of it points into the parent's engine
+        // The rest of it points into the parent's engine.
+        if (context.born.has_descriptors()) ::close(face->async_fd);
         return 0;
     }
     // Programs close a context under objects they never destroyed; those may still be spoken of.

@@ -28,6 +28,9 @@ struct Born {
     unsigned generation = Engine::generation();
     /// It is the parent's: it may be forgotten, and nothing else.
     bool is_inherited() const { return generation != Engine::generation(); }
+    /// And whether its descriptors are to be closed then: not where the application has closed them
+    /// all, us unasked.
+    bool has_descriptors() const { return generation >= Engine::first_with_descriptors(); }
 };
 
 /// Why nothing can be done with a queue or queue pair; 0 if something can. It is the parent's, or

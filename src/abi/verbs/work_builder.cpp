@@ -2,6 +2,7 @@
 #include "abi/verbs/work_builder.hpp"
 
 #include <algorithm>
+#include <new>
 
 #include "abi/verbs/acknowledgements.hpp"
 #include "abi/verbs/work_request.hpp"
@@ -22,7 +23,8 @@ struct WorkBuilder {
     std::vector<Part> parts;  ///< one for each of them: what it points to
     std::vector<verbs::LocalMemory> pieces;
     std::vector<std::byte> inlined;
-    int failed = 0;  ///< the first errno: the batch is then refused as a whole
+    verbs::SendRequest spare;  ///< described where there was no room for one more
+    int failed = 0;            ///< the first errno: the batch is then refused as a whole
     pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;  ///< of the thread that builds
 
     void clear() {
@@ -34,6 +36,16 @@ struct WorkBuilder {
     }
     void fail(int why) {
         if (!failed) failed = why;
+    }
+    /// Adds something; what there is no memory for is told at the end, as all of a batch is.
+    template <class Add>
+    void add(Add what) {
+        if (failed) return;
+        try {
+            what();
+        } catch (const std::bad_alloc&) {
+            fail(ENOMEM);
+        }
     }
     /// The vectors have stopped moving: now the requests can point into them.
     void join() {
@@ -57,13 +69,17 @@ QueuePair& of(ibv_qp_ex* face) {
 verbs::SendRequest& begin(ibv_qp_ex* face, verbs::Operation operation) {
     auto& queue_pair = of(face);
     auto& builder = *queue_pair.builder;
-    builder.parts.push_back({.first_piece = builder.pieces.size()});
-    return builder.requests.emplace_back(verbs::SendRequest{
-        .id = face->wr_id,
-        .operation = operation,
-        .signalled = queue_pair.all_signalled || (face->wr_flags & IBV_SEND_SIGNALED),
-        .solicited = (face->wr_flags & IBV_SEND_SOLICITED) != 0,
-        .fenced = (face->wr_flags & IBV_SEND_FENCE) != 0});
+    if (builder.requests.size() >= queue_pair.limits.max_send_wr) builder.fail(ENOMEM);
+    builder.add([&] {
+        builder.parts.push_back({.first_piece = builder.pieces.size()});
+        builder.requests.push_back(
+            {.id = face->wr_id,
+             .operation = operation,
+             .signalled = queue_pair.all_signalled || (face->wr_flags & IBV_SEND_SIGNALED),
+             .solicited = (face->wr_flags & IBV_SEND_SOLICITED) != 0,
+             .fenced = (face->wr_flags & IBV_SEND_FENCE) != 0});
+    });
+    return builder.failed ? builder.spare : builder.requests.back();
 }
 
 verbs::SendRequest& begin_remote(ibv_qp_ex* face, verbs::Operation operation, std::uint32_t key,
@@ -79,9 +95,11 @@ void set_pieces(ibv_qp_ex* face, std::span<const ibv_sge> list) {
     auto& builder = *queue_pair.builder;
     bool wanted = !builder.parts.empty() && builder.parts.back().pieces == 0;
     if (!wanted || list.size() > queue_pair.limits.max_send_sge) return builder.fail(EINVAL);
-    for (auto& each : list)
-        builder.pieces.push_back({each.addr, each.length, SteeringTag{each.lkey}});
-    builder.parts.back().pieces = list.size();
+    builder.add([&] {
+        for (auto& each : list)
+            builder.pieces.push_back({each.addr, each.length, SteeringTag{each.lkey}});
+        builder.parts.back().pieces = list.size();
+    });
 }
 
 void set_inlined(ibv_qp_ex* face, std::span<const ibv_data_buf> list) {
@@ -94,23 +112,26 @@ void set_inlined(ibv_qp_ex* face, std::span<const ibv_data_buf> list) {
     }
     bool wanted = !builder.parts.empty() && builder.parts.back().pieces == 0;
     if (!wanted) return builder.fail(EINVAL);
-    auto& part = builder.parts.back();
-    part.first_byte = builder.inlined.size();
-    for (auto& each : list) {
-        auto* from = static_cast<const std::byte*>(each.addr);
-        builder.inlined.insert(builder.inlined.end(), from, from + each.length);
-    }
-    part.bytes = bytes;
-    builder.requests.back().inlined = true;
-    if (bytes == 0) return;
-    builder.pieces.push_back({.size = static_cast<std::uint32_t>(bytes)});
-    part.pieces = 1;
+    builder.add([&] {
+        auto& part = builder.parts.back();
+        part.first_byte = builder.inlined.size();
+        for (auto& each : list) {
+            auto* from = static_cast<const std::byte*>(each.addr);
+            builder.inlined.insert(builder.inlined.end(), from, from + each.length);
+        }
+        part.bytes = bytes;
+        builder.requests.back().inlined = true;
+        if (bytes == 0) return;
+        builder.pieces.push_back({.size = static_cast<std::uint32_t>(bytes)});
+        part.pieces = 1;
+    });
 }
 
 void bind(ibv_qp_ex* face, ibv_mw* window, std::uint32_t key, const ibv_mw_bind_info* info) {
     begin(face, verbs::Operation::bind_window);
     auto& builder = *of(face).builder;
     if (!window || window->type != IBV_MW_TYPE_2) return builder.fail(EINVAL);
+    if (builder.failed) return;
     builder.parts.back().binding = binding_of(key, *info);
     builder.parts.back().window = window;
 }
