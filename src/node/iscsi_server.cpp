@@ -182,11 +182,16 @@ std::size_t IscsiServer::logins_under_way() const {
                       [](auto& each) { return each.engine->logging_in(); }));
 }
 
-/// The login that has been under way longest makes room: it has had the most time.
-void IscsiServer::drop_oldest_login() {
-    auto oldest =
-        std::ranges::find_if(connections_, [](auto& each) { return each.engine->logging_in(); });
-    if (oldest != connections_.end()) hang_up(*oldest);
+/// The logins that have been under way longest make room: they have had the most time. It may take
+/// several, since who was silent so far may begin at any moment.
+void IscsiServer::drop_oldest_logins() {
+    auto under_way = logins_under_way();
+    for (auto& each : connections_) {
+        if (under_way < iscsi::logins_max) return;
+        if (!each.engine->logging_in()) continue;
+        hang_up(each);
+        --under_way;
+    }
 }
 
 void IscsiServer::hang_up(Connection& connection) {
@@ -196,9 +201,8 @@ void IscsiServer::hang_up(Connection& connection) {
 }
 
 bool IscsiServer::has_room(const std::string& peer) {
-    if (logins_under_way() >= iscsi::logins_max) drop_oldest_login();
-    if (connections_.size() < options_.connections_max && logins_under_way() < iscsi::logins_max)
-        return true;
+    drop_oldest_logins();
+    if (connections_.size() < options_.connections_max) return true;
     tell({.kind = Event::Kind::refused, .peer = peer, .fault = Error{.code = Code::exhausted}});
     return false;
 }

@@ -80,7 +80,7 @@ private:
 
     void accepted(std::unique_ptr<Stream> stream);
     bool has_room(const std::string& peer);
-    void drop_oldest_login();
+    void drop_oldest_logins();
     void hang_up(Connection& connection);
     Place add_connection(iscsi::Origin origin);
     void begin_tcp(std::unique_ptr<Stream> stream, ConstBuffer read_already);

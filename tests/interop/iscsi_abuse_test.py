@@ -128,6 +128,16 @@ class BeforeLogin(iscsi_abuse.Abuse):
         self.expect_growth_below(32, "1000 half-open logins")
         self.assertEqual(self.logged_in().write(0, bytes(4096)), 0)
 
+    def test_logins_that_begin_all_at_once_keep_nobody_out(self):
+        beginning = self.initiator().login_pdu([("InitiatorName", "iqn.a")])[:10]
+        for number in (200, 256):  # that many silent ones are waited for at a time
+            several = [self.initiator() for _ in range(number)]
+            time.sleep(0.5)
+            for each in several:
+                each.send(beginning)
+            time.sleep(0.5)
+        self.assertEqual(self.logged_in().write(0, bytes(4096)), 0)
+
     def test_logins_that_take_their_time_are_ended(self):
         silent, slow, begun = self.initiator(60), self.initiator(60), self.initiator(60)
         pdu = slow.login_pdu([("InitiatorName", "iqn.a"), ("TargetName", self.export.NAME)])
