@@ -206,6 +206,7 @@ TEST_F(StrangeInitiator, IsGivenNoMoreThanItsShareOfTheReceives) {
     while (!pair.target.is_lost && sent < 2000) {
         send_raw(side, message(advertised(), write(100), buffer(0, 4)));
         pair.run();
+        side.poll();
         ++sent;
     }
     EXPECT_LE(sent, 600u);
