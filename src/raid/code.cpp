@@ -120,7 +120,7 @@ void solve_from_diagonal(std::uint8_t column, Buffer diagonal) {
     });
 }
 
-void encode(std::span<const ConstBuffer> data, Buffer row, Buffer diagonal) {
+void encode_parity(std::span<const ConstBuffer> data, Buffer row, Buffer diagonal) {
     WEFT_CHECK(!data.empty() && data.size() <= data_columns_max);
     if (data.size() == 1)
         std::ranges::copy(data[0], row.begin());

@@ -39,7 +39,7 @@ void solve_pair(std::uint8_t first, std::uint8_t second, Buffer row, Buffer diag
 void solve_from_diagonal(std::uint8_t column, Buffer diagonal);
 
 /// Both parities of data columns 0, 1, ...; without a second one `diagonal` is empty.
-void encode(std::span<const ConstBuffer> data, Buffer row, Buffer diagonal);
+void encode_parity(std::span<const ConstBuffer> data, Buffer row, Buffer diagonal);
 
 /// Columns are the data, then row parity, then (if `has_diagonal`) diagonal parity; those whose
 /// number is in `lost` are computed from the others. More than the code can is `out_of_range`.

@@ -65,7 +65,7 @@ TEST(Code, IsWhatItsDefinitionSays) {
     for (std::size_t n = 1; n <= data_columns_max; ++n) {
         Codeword expected(n, n), made(n, n);
         expected.encode_naively();
-        encode(made.data(), made.row(), made.diagonal());
+        encode_parity(made.data(), made.row(), made.diagonal());
         EXPECT_EQ(made.columns, expected.columns) << n << " data columns";
     }
 }
@@ -73,7 +73,7 @@ TEST(Code, IsWhatItsDefinitionSays) {
 TEST(Code, LeavesOutTheDiagonalWhereThereIsNone) {
     Codeword expected(5, 1), made(5, 1);
     expected.encode_naively();
-    encode(made.data(), made.row(), {});
+    encode_parity(made.data(), made.row(), {});
     EXPECT_EQ(made.columns[5], expected.columns[5]);
     EXPECT_EQ(made.columns[6], AlignedBytes(size));
 }
@@ -143,8 +143,8 @@ TEST(Code, DoesNotChangeWhenAColumnOfZeroesIsAdded) {
     Codeword narrow(4, 7), wide(5, 7);
     for (std::size_t j = 0; j < 4; ++j) wide.columns[j] = narrow.columns[j];
     wide.columns[4] = AlignedBytes(size);
-    encode(narrow.data(), narrow.row(), narrow.diagonal());
-    encode(wide.data(), wide.row(), wide.diagonal());
+    encode_parity(narrow.data(), narrow.row(), narrow.diagonal());
+    encode_parity(wide.data(), wide.row(), wide.diagonal());
     EXPECT_EQ(narrow.columns[4], wide.columns[5]);
     EXPECT_EQ(narrow.columns[5], wide.columns[6]);
 }

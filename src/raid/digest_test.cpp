@@ -45,7 +45,7 @@ TEST(Digest, SumsToZeroOverARowAndToNothingElseIfOneOctetIsWrong) {
         std::vector<ConstBuffer> data;
         for (Column c = 0; c < boxes; ++c) columns.push_back(drawn(random, slice_size));
         for (Column c = 0; c + 2 < boxes; ++c) data.push_back(columns[c].all());
-        encode(data, columns[boxes - 2u].all(), columns[boxes - 1u].all());
+        encode_parity(data, columns[boxes - 2u].all(), columns[boxes - 1u].all());
         auto agree = [&] {
             std::vector<Digest> digests;
             for (Column c = 0; c < boxes; ++c)

@@ -101,7 +101,7 @@ private:
         if (layout_.level() == raid::Level::mirror)
             for (auto& column : columns) column = columns[0];
         else
-            raid::encode(
+            raid::encode_parity(
                 data, columns[layout_.row_parity()].all(),
                 layout_.has_diagonal() ? columns[layout_.diagonal_parity()].all() : Buffer{});
         return columns;
