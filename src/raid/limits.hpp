@@ -15,4 +15,7 @@ inline constexpr std::uint32_t request_bytes = 1u << 20;  ///< one transaction
 inline constexpr std::size_t pieces_per_order = 4096;
 inline constexpr std::size_t parties_per_order = 24;  ///< every box, a host, the controller
 
+inline constexpr std::size_t orders_per_window = 1024;  ///< waiting at a box, of one request
+inline constexpr std::size_t requests = 256;            ///< a volume takes at a time
+
 }  // namespace weft::raid::limits

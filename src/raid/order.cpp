@@ -69,6 +69,8 @@ std::string to_text(const Piece& piece) {
                    (piece.blend == Blend::copy  ? " for the row"
                     : piece.blend == Blend::add ? " for the diagonals"
                                                 : " as column " + std::to_string(piece.column));
+        case Verb::flush:
+            return "flush";
     }
     return "nothing";
 }
@@ -102,9 +104,10 @@ std::string to_text(const Plan& plan) {
     for (const auto& order : plan.orders) {
         if (auto now = turn(order); now != last) text += (last = now) + "\n";
         text += "  " + name(order.to) + ": " + to_text(order.command) +
-                (order.prepares ? ", prepare" : "") + "\n";
+                (order.prepares ? ", prepare" : "") + (order.closes ? ", close" : "") + "\n";
         for (const auto& piece : order.pieces)
-            text += "    " + to_text(piece) + ", " + size(piece.length) + "\n";
+            text += "    " + to_text(piece) + (piece.length == 0 ? "" : ", " + size(piece.length)) +
+                    "\n";
     }
     text += "windows";
     bool any = false;

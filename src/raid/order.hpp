@@ -50,6 +50,7 @@ enum class Verb : std::uint8_t {
     send_slot = 8,       ///< peer from slot (an RDMA Write)
     commit = 9,          ///< home from slot
     digest = 10,         ///< answer from home: checksums that can be added up
+    flush = 11,          ///< all that went home outlives the power; it has no length
 };
 
 /// How what comes into a slot meets what is there.
@@ -99,6 +100,7 @@ struct Order {
     std::uint8_t round = 0;
     Command command{};
     bool prepares = false;  ///< the last before the commit: what is staged must now be lasting
+    bool closes = false;    ///< the box's last, and no peer needs its window: the request ends here
     std::vector<Piece> pieces;
 
     bool operator==(const Order&) const = default;

@@ -13,7 +13,7 @@ constexpr std::size_t party_size = wire_size<wire::ArrayParty>();
 constexpr std::size_t piece_size = wire_size<wire::ArrayPiece>();
 
 constexpr bool uses_slot(Verb verb) {
-    return verb != Verb::send_home && verb != Verb::digest;
+    return verb != Verb::send_home && verb != Verb::digest && verb != Verb::flush;
 }
 constexpr bool uses_other_slot(Verb verb) {
     return verb == Verb::combine || verb == Verb::solve_pair;
@@ -38,19 +38,6 @@ wire::ArrayPiece encode_piece(const Piece& piece, std::span<const PartyAccess> u
             .slot = piece.slot,
             .home = piece.home,
             .at = piece.at};
-}
-
-/// The parties that this order speaks of, in the order it first does.
-std::vector<PartyAccess> used_by(const Order& order, std::span<const PartyAccess> accesses) {
-    std::vector<PartyAccess> used;
-    for (const Piece& piece : order.pieces) {
-        if (!is_transfer(piece.verb)) continue;
-        if (std::ranges::find(used, piece.peer, &PartyAccess::party) != used.end()) continue;
-        auto access = std::ranges::find(accesses, piece.peer, &PartyAccess::party);
-        WEFT_CHECK(access != accesses.end());
-        used.push_back(*access);
-    }
-    return used;
 }
 
 Result<PartyAccess> decode_party(ConstBuffer octets) {
@@ -81,7 +68,8 @@ bool overlap(std::uint64_t a, std::uint64_t b, std::uint32_t length) {
 }
 
 Result<void> check_ranges(const Piece& piece, std::uint32_t window, std::uint64_t home_length) {
-    if (piece.length == 0 || piece.length % slice_size != 0) return Error{Code::malformed};
+    if (piece.length % slice_size != 0 || (piece.length == 0) != (piece.verb == Verb::flush))
+        return Error{Code::malformed};
     if (piece.slot % slice_size != 0 || piece.home % slice_size != 0) return Error{Code::malformed};
     if (uses_slot(piece.verb) && !within(piece.slot, piece.length, window))
         return Error{Code::out_of_range};
@@ -99,7 +87,7 @@ Result<Piece> decode_piece(ConstBuffer octets, std::span<const PartyAccess> part
                            std::uint32_t window, std::uint64_t home_length) {
     WEFT_TRY(auto read, decode<wire::ArrayPiece>(octets));
     if (read.verb < static_cast<std::uint8_t>(Verb::fetch) ||
-        read.verb > static_cast<std::uint8_t>(Verb::digest) ||
+        read.verb > static_cast<std::uint8_t>(Verb::flush) ||
         read.blend > static_cast<std::uint8_t>(Blend::add_diagonal))
         return Error{Code::malformed};
     Piece piece{.verb = Verb{read.verb},
@@ -133,9 +121,22 @@ Error in_front(Code code) {
 
 }  // namespace
 
+std::vector<Party> parties_of(const Order& order) {
+    std::vector<Party> used;
+    for (const Piece& piece : order.pieces)
+        if (is_transfer(piece.verb) && std::ranges::find(used, piece.peer) == used.end())
+            used.push_back(piece.peer);
+    return used;
+}
+
 EncodedOrder encode_order(const Order& order, const OrderEnvelope& envelope,
                           std::span<const PartyAccess> accesses) {
-    const auto parties = used_by(order, accesses);
+    std::vector<PartyAccess> parties;
+    for (const Party& named : parties_of(order)) {
+        auto access = std::ranges::find(accesses, named, &PartyAccess::party);
+        WEFT_CHECK(access != accesses.end());
+        parties.push_back(*access);
+    }
     WEFT_CHECK(parties.size() <= limits::parties_per_order);
     WEFT_CHECK(order.pieces.size() <= limits::pieces_per_order);
     EncodedOrder encoded;
@@ -155,6 +156,7 @@ EncodedOrder encode_order(const Order& order, const OrderEnvelope& envelope,
                                .window_length = envelope.window_length,
                                .phase = static_cast<std::uint8_t>(order.phase),
                                .round = order.round,
+                               .closes = order.closes,
                                .prepares = order.prepares,
                                .party_count = static_cast<std::uint8_t>(parties.size()),
                                .piece_count = static_cast<std::uint16_t>(order.pieces.size())});
@@ -196,6 +198,7 @@ Result<ReceivedOrder> parse_order(const wire::ArrayCommandBlock& block, ConstBuf
                                      .round = header->round,
                                      .command = Command{static_cast<std::uint8_t>(block.action)},
                                      .prepares = header->prepares,
+                                     .closes = header->closes,
                                      .pieces = {}},
                            .envelope = {.address = header->address,
                                         .transaction = block.transaction,

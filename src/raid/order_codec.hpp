@@ -42,6 +42,9 @@ struct EncodedOrder {
     std::vector<std::byte> parameters;
 };
 
+/// The parties an order speaks of, as they are numbered on the wire: an answer names one so.
+std::vector<Party> parties_of(const Order& order);
+
 /// `accesses` has every party the order's pieces speak of, and may have more.
 EncodedOrder encode_order(const Order& order, const OrderEnvelope& envelope,
                           std::span<const PartyAccess> accesses);

@@ -51,6 +51,11 @@ Result<Plan> plan_read(const Layout& layout, const Health& health, Range range,
 Result<Plan> plan_write(const Layout& layout, const Health& health, Range range,
                         const PlanOptions& options);
 
+/// Makes all writes that were answered before outlive the power, on every box that is there.
+Result<Plan> plan_flush(const Layout& layout, const Health& health);
+/// Makes a write durable: every box that commits flushes before it answers.
+void flush_after_commit(Plan& plan);
+
 /// A run of offsets in every chunk of a stripe: what rebuilding and scrubbing go by.
 struct StripeRun {
     std::uint64_t stripe = 0;

@@ -24,10 +24,33 @@ void PlanBuilder::add(Turn turn, Party to, Label label, const Piece& piece) {
                                 .round = turn.round,
                                 .command = label.command,
                                 .prepares = false,
+                                .closes = false,
                                 .pieces = {}});
     plan_.orders[entry->second].pieces.push_back(piece);
     if (piece.verb == Verb::commit && to.kind == PartyKind::box)
         plan_.participants |= only(number(to.box));
+}
+
+/// From the end: a box's last order closes its window, unless a peer reaches into it then or later.
+void PlanBuilder::mark_last() {
+    Mask seen = 0, reached = 0;
+    auto turn_of = [](const Order& order) { return std::tuple(order.phase, order.round); };
+    auto& orders = plan_.orders;
+    for (auto last = orders.rbegin(); last != orders.rend();) {
+        auto first = std::find_if(last, orders.rend(), [&](const Order& order) {
+            return turn_of(order) != turn_of(*last);
+        });
+        for (auto order = last; order != first; ++order)
+            for (const Piece& piece : order->pieces)
+                if (is_transfer(piece.verb) && piece.peer.kind == PartyKind::box)
+                    reached |= only(number(piece.peer.box));
+        for (; last != first; ++last) {
+            if (last->to.kind != PartyKind::box) continue;
+            const Mask box = only(number(last->to.box));
+            last->closes = ((seen | reached) & box) == 0;
+            seen |= box;
+        }
+    }
 }
 
 Result<Plan> PlanBuilder::finish() {
@@ -40,6 +63,7 @@ Result<Plan> PlanBuilder::finish() {
     std::vector<Order> orders;
     for (auto i : sorted) orders.push_back(std::move(plan_.orders[i]));
     plan_.orders = std::move(orders);
+    mark_last();
     Mask waiting = 0;  // boxes with a commit order whose last order before it is yet to be met
     for (auto order = plan_.orders.rbegin(); order != plan_.orders.rend(); ++order) {
         if (order->pieces.size() > limits::pieces_per_order) return Error{Code::malformed};

@@ -41,6 +41,8 @@ public:
     Result<Plan> finish();
 
 private:
+    void mark_last();
+
     using Key = std::tuple<Phase, std::uint8_t, Party, Command, std::uint64_t>;
 
     Style style_;

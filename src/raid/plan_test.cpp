@@ -281,6 +281,22 @@ TEST(Plan, FindsByDigestsWhatIsWrongAndRepairsIt) {
     }
 }
 
+TEST(Plan, FlushesTheBoxesThatAreThere) {
+    auto layout = *Layout::make(Level::raid5, 5, 8192);
+    Health health;
+    health.lose(BoxIndex{3});
+    auto plan = *plan_flush(layout, health);
+    EXPECT_EQ(plan.orders.size(), 4u);
+    expect_no_word_to(plan, only(3));
+    health.lose(BoxIndex{3}, 1);
+    EXPECT_EQ(plan_flush(layout, health)->orders.size(), 5u) << "what is rebuilt is flushed too";
+
+    auto durable = *plan_write(layout, {}, {0, 4096}, {});
+    flush_after_commit(durable);
+    for (const auto& order : durable.orders)
+        EXPECT_EQ(order.pieces.back().verb == Verb::flush, order.phase == Phase::commit);
+}
+
 TEST(Plan, RefusesWhatItCannotPlan) {
     auto layout = *Layout::make(Level::raid5, 5, 8192);
     Health two;

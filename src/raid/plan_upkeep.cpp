@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rebuilding, scrubbing and repairing: box to box, without host or controller in the data's way.
+// Rebuilding, scrubbing, repairing and flushing: box to box, without host or controller in the
+// data's way.
 #include "raid/plan_common.hpp"
 
 namespace weft::raid {
@@ -81,6 +82,22 @@ Result<Plan> plan_scrub(const Layout& layout, const Health& health, StripeRun ru
             planner.add({Phase::read, 0}, planner.box(column),
                         planner.block(Command::pre_fetch, column), digest_piece(layout, column));
     return builder.finish();
+}
+
+Result<Plan> plan_flush(const Layout& layout, const Health& health) {
+    PlanBuilder builder(Style::vectored);
+    // A box that is being rebuilt has what it has; only one that is absent everywhere is left out.
+    const Mask absent = health.absent_at(0);
+    for (std::uint8_t box = 0; box < layout.boxes(); ++box)
+        if (!contains(absent, box))
+            builder.add({Phase::commit, 0}, party(BoxIndex{box}), {}, {.verb = Verb::flush});
+    return builder.finish();
+}
+
+void flush_after_commit(Plan& plan) {
+    for (auto& order : plan.orders)
+        if (order.to.kind == PartyKind::box && order.pieces.back().verb == Verb::commit)
+            order.pieces.push_back({.verb = Verb::flush});
 }
 
 Result<Plan> plan_repair(const Layout& layout, const Health& health, StripeRun run,

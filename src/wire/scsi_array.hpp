@@ -71,6 +71,7 @@ struct ArrayOrderHeader {
     std::uint32_t window_length = 0;
     std::uint8_t phase = 0;
     std::uint8_t round = 0;
+    bool closes = false;  ///< the request ends here with this order
     bool prepares = false;
     std::uint8_t party_count = 0;
     std::uint16_t piece_count = 0;
@@ -87,7 +88,7 @@ struct ArrayOrderHeader {
         v("window length", h.window_length);
         v("phase", h.phase);
         v("round", h.round);
-        v.pack(reserved<7>, bits<1>("prepares", h.prepares));
+        v.pack(reserved<6>, bits<1>("closes", h.closes), bits<1>("prepares", h.prepares));
         v("party count", h.party_count);
         v("piece count", h.piece_count);
         v.pack(reserved<16>);
@@ -150,7 +151,7 @@ enum class ArrayOutcome : std::uint8_t {
     wrong_cluster = 0x01,
     wrong_volume = 0x02,
     wrong_box = 0x03,
-    stale_epoch = 0x04,          ///< a newer controller has been here
+    other_epoch = 0x04,          ///< not the one last announced; a lower one never will be
     other_generation = 0x05,     ///< the sender's idea of the volume is not the box's
     malformed = 0x06,            ///< the parameter list breaks a rule; `piece` says where
     out_of_range = 0x07,         ///< beyond the window or the disk

@@ -222,6 +222,7 @@ private:
             case raid::Verb::commit:
                 return copy(slot(), home(who, piece));
             case raid::Verb::digest:
+            case raid::Verb::flush:
                 return;
         }
     }
