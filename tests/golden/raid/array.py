@@ -3,7 +3,8 @@
 """Writes the golden bytes of the array's own formats, from the field lists below.
 
 Nobody else speaks these formats, so no capture can be had. This script knows nothing of our
-encoders and they nothing of it: a layout is written down twice, here and in src/wire, and must agree.
+encoders and they nothing of it: a layout is written down twice, here and in src/wire, and both
+must agree.
 
     tests/golden/raid/array.py        writes the .hex files beside it
 """
