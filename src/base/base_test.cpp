@@ -61,6 +61,17 @@ TEST(Parity, IsTheXorOfItsSources) {
         EXPECT_EQ(stripe.rows[3][i], stripe.rows[0][i] ^ stripe.rows[1][i] ^ stripe.rows[2][i]);
 }
 
+TEST(Parity, IsAddedInPlace) {
+    Stripe stripe;
+    for (std::size_t size : {std::size_t{1}, std::size_t{32}, std::size_t{50}, Stripe::size}) {
+        auto target = stripe.rows[1];
+        alignas(parity_alignment) auto sum = target;
+        xor_into(ConstBuffer(stripe.rows[0]).first(size), Buffer(sum).first(size));
+        for (std::size_t i = 0; i < Stripe::size; ++i)
+            EXPECT_EQ(sum[i], i < size ? target[i] ^ stripe.rows[0][i] : target[i]) << size;
+    }
+}
+
 TEST(Parity, HasASecondSumOverTheField) {
     Stripe stripe;
     ASSERT_TRUE(pq_parity(stripe.sources(), stripe.rows[3], stripe.rows[4]));

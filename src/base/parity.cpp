@@ -6,6 +6,8 @@
 #include <array>
 #include <cstdint>
 
+#include "base/check.hpp"
+
 namespace weft {
 namespace {
 
@@ -45,6 +47,16 @@ Result<void> xor_parity(std::span<const ConstBuffer> sources, Buffer target) {
     if (xor_gen(vectors.count, static_cast<int>(vectors.size), vectors.list.data()) != 0)
         return Error{.code = Code::malformed};
     return {};
+}
+
+void xor_into(ConstBuffer source, Buffer target) {
+    WEFT_CHECK(source.size() == target.size() && source.size() <= INT32_MAX);
+    WEFT_CHECK(aligned(source) && aligned(target));
+    if (source.empty()) return;
+    // ISA-L reads a run of every source before it writes that run, so the target may be a source.
+    std::array<void*, 3> vectors{target.data(), const_cast<std::byte*>(source.data()),
+                                 target.data()};
+    WEFT_CHECK(xor_gen(3, static_cast<int>(source.size()), vectors.data()) == 0);
 }
 
 Result<void> pq_parity(std::span<const ConstBuffer> sources, Buffer p, Buffer q) {

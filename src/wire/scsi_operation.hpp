@@ -71,6 +71,7 @@ enum class ScsiOperation : std::uint8_t {
     write_and_verify_12 = 0xae,
     verify_12 = 0xaf,
     read_defect_data_12 = 0xb7,
+    array_order = 0xd0,  ///< ours, of the vendors' codes: what it does is in `ArrayAction`
 };
 
 enum class ServiceActionIn : std::uint8_t { read_capacity_16 = 0x10, get_lba_status = 0x12 };

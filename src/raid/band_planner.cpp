@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "raid/band_planner.hpp"
+
+namespace weft::raid {
+
+std::uint64_t BandPlanner::host_offset(Column column) const {
+    return layout_.address_of({.stripe = band_.stripe, .column = column, .offset = band_.offset}) -
+           request_.offset;
+}
+
+void BandPlanner::add(Turn turn, Party to, Label label, Piece piece) {
+    piece.length = band_.length;
+    piece.home = layout_.home_of(band_.stripe) + band_.offset;
+    const bool at_home = piece.verb == Verb::load || piece.verb == Verb::send_home ||
+                         piece.verb == Verb::commit || piece.verb == Verb::digest;
+    if (!at_home) piece.home = 0;
+    builder_.add(turn, to, label, piece);
+}
+
+Held BandPlanner::old_block(Phase phase, Column column) {
+    const Party at = in_band() ? the_controller : box(column);
+    const std::uint32_t into = slot(at);
+    load(phase, at, into, column);
+    return {.holder = at, .slot = into, .column = column};
+}
+
+void BandPlanner::load(Phase phase, Party at, std::uint32_t into, Column column) {
+    const Turn turn{phase, 0};
+    if (at == box(column))
+        add(turn, at, block(Command::pre_fetch, column), {.verb = Verb::load, .slot = into});
+    else
+        add(turn, box(column), block(Command::pre_fetch, column),
+            {.verb = Verb::send_home, .peer = at, .at = into});
+}
+
+void BandPlanner::take(Turn turn, Party at, Label label, Blend blend, Column column,
+                       std::uint32_t from, std::uint32_t into) {
+    const Column named = blend == Blend::add_diagonal ? column : Column{0};
+    add(turn, at, label,
+        {.verb = Verb::combine, .blend = blend, .column = named, .slot = into, .at = from});
+}
+
+void BandPlanner::fetch(Turn turn, Party at, Label label, Blend blend, const Held& from,
+                        std::uint32_t into) {
+    const Column named = blend == Blend::add_diagonal ? from.column : Column{0};
+    add(turn, at, label,
+        {.verb = Verb::fetch,
+         .blend = blend,
+         .column = named,
+         .peer = from.holder,
+         .slot = into,
+         .at = from.slot});
+}
+
+void BandPlanner::commit(Party at, Label label, std::uint32_t from) {
+    add({Phase::commit, 0}, at, label, {.verb = Verb::commit, .slot = from});
+}
+
+}  // namespace weft::raid

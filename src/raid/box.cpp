@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "raid/box.hpp"
+
+#include <algorithm>
+
+namespace weft::raid {
+
+using wire::ArrayAction;
+using wire::ArrayOutcome;
+
+Box::Box(BoxOwner& owner, BlockDevice& disk, StagingMemory& staging, PeerTransfers& peers,
+         const wire::ArraySuperblock& superblock, unsigned copy)
+    : owner_(owner),
+      disk_(disk),
+      staging_(staging),
+      peers_(peers),
+      keeper_(disk, *this, superblock, copy),
+      windows_(staging.windows()),
+      announced_(superblock.epoch) {}
+
+Box::~Box() = default;
+
+std::size_t Box::open_windows() const {
+    return static_cast<std::size_t>(std::ranges::count(windows_, true, &Window::open));
+}
+
+ArrayOutcome Box::check(const wire::ArrayAddress& address) const {
+    const auto& known = keeper_.current();
+    if (address.cluster != known.cluster) return ArrayOutcome::wrong_cluster;
+    if (address.box != known.box) return ArrayOutcome::wrong_box;
+    if (address.volume != known.volume.volume) return ArrayOutcome::wrong_volume;
+    if (address.epoch != announced_ || announced_ != known.epoch) return ArrayOutcome::other_epoch;
+    if (address.generation != known.volume.generation) return ArrayOutcome::other_generation;
+    return ArrayOutcome::done;
+}
+
+void Box::receive(CommandTicket ticket, const wire::ArrayCommandBlock& block,
+                  ConstBuffer parameters) {
+    if (block.parameter_length != parameters.size()) return say(ticket, ArrayOutcome::malformed);
+    if (is_order(block.action)) return take_order(ticket, block, parameters);
+    if (block.action == ArrayAction::new_epoch) return take_epoch(ticket, parameters);
+    auto address = decode<wire::ArrayAddress>(parameters);
+    if (!address) return say(ticket, ArrayOutcome::malformed);
+    auto outcome = check(*address);
+    // What was begun in an older generation must still be ended.
+    const bool ends = block.action == ArrayAction::abort || block.action == ArrayAction::release;
+    if (ends && outcome == ArrayOutcome::other_generation) outcome = ArrayOutcome::done;
+    if (outcome != ArrayOutcome::done) return say(ticket, outcome);
+    switch (block.action) {
+        case ArrayAction::abort:
+        case ArrayAction::release:
+            return end_request(ticket, block.transaction);
+        case ArrayAction::store_volume:
+            return take_volume(ticket, parameters.subspan(wire_size<wire::ArrayAddress>()));
+        case ArrayAction::meet_boxes:
+        case ArrayAction::admit_host:
+        case ArrayAction::dismiss_host:
+            return take_peers(ticket, block, parameters);
+        default:
+            return say(ticket, ArrayOutcome::malformed);
+    }
+}
+
+void Box::take_order(CommandTicket ticket, const wire::ArrayCommandBlock& block,
+                     ConstBuffer parameters) {
+    auto order = parse_order(
+        block, parameters,
+        {.home_length = keeper_.current().data_length, .window_limit = staging_.window_limit()});
+    if (!order) {
+        OrderResult refusal{.outcome = ArrayOutcome::malformed,
+                            .piece = static_cast<std::uint16_t>(order.error().where)};
+        if (order.error().code == Code::out_of_range) refusal.outcome = ArrayOutcome::out_of_range;
+        if (order.error().code == Code::exhausted) refusal.outcome = ArrayOutcome::no_room;
+        return say(ticket, block.transaction, refusal);
+    }
+    auto outcome = check(order->envelope.address);
+    if (outcome == ArrayOutcome::done) outcome = place(*order);
+    if (outcome != ArrayOutcome::done) return say(ticket, block.transaction, {.outcome = outcome});
+    Window& window = windows_[order->envelope.window];
+    window.waiting.push_back({ticket, std::move(*order)});
+    run(window);
+}
+
+/// Finds the order's window, or opens it with the first order of a request.
+ArrayOutcome Box::place(const ReceivedOrder& order) {
+    const auto& envelope = order.envelope;
+    if (envelope.window >= windows_.size()) return ArrayOutcome::out_of_range;
+    Window& window = windows_[envelope.window];
+    if (window.open) {
+        if (window.transaction != envelope.transaction || window.ending)
+            return ArrayOutcome::unknown_transaction;
+        if (envelope.window_length > window.memory.size()) return ArrayOutcome::malformed;
+        return window.waiting.size() < limits::orders_per_window ? ArrayOutcome::done
+                                                                 : ArrayOutcome::no_room;
+    }
+    // What was never staged here cannot be committed: it was lost with a restart, or aborted.
+    if (order.order.phase == Phase::commit && envelope.window_length != 0)
+        return ArrayOutcome::unknown_transaction;
+    Buffer memory{};
+    if (envelope.window_length != 0) {
+        auto opened = staging_.open(envelope.window, envelope.window_tag, envelope.window_length);
+        if (!opened) return ArrayOutcome::no_room;
+        memory = *opened;
+    }
+    window.open = true;
+    window.transaction = envelope.transaction;
+    window.memory = memory;
+    return ArrayOutcome::done;
+}
+
+void Box::run(Window& window) {
+    if (window.work || window.waiting.empty()) return;
+    Waiting next = std::move(window.waiting.front());
+    window.waiting.pop_front();
+    window.ticket = next.ticket;
+    const std::uint32_t index = next.order.envelope.window;
+    OrderWorkOwner& owner = *this;
+    window.work =
+        std::make_unique<OrderWork>(owner, std::move(next.order),
+                                    OrderWork::Place{.disk = disk_,
+                                                     .data_offset = keeper_.current().data_offset,
+                                                     .peers = peers_,
+                                                     .window = window.memory,
+                                                     .landing = staging_.landing(index)});
+    window.work->start();
+}
+
+void Box::order_ended(OrderWork& work, const OrderResult& result) {
+    const std::uint32_t index = work.received().envelope.window;
+    Window& window = windows_[index];
+    const auto transaction = work.received().envelope.transaction;
+    // What failed stays as it is: the controller will abort it, once it knows what to do instead.
+    if (work.received().order.closes && result.outcome == ArrayOutcome::done) window.ending = true;
+    window.work.reset();  // the work is no more
+    if (window.ending && !window.end_ticket) {
+        const CommandTicket ticket = window.ticket;
+        end(window);  // first: who hears the answer may use the window again
+        return say(ticket, transaction, result);
+    }
+    say(window.ticket, transaction, result);
+    if (window.ending)
+        end(window);
+    else
+        run(window);
+}
+
+/// Abort and release are one: what is staged is forgotten, and no peer reaches it any more.
+void Box::end_request(CommandTicket ticket, wire::TransactionNumber transaction) {
+    for (Window& window : windows_) {
+        if (!window.open || window.ending || window.transaction != transaction) continue;
+        window.end_ticket = ticket;
+        window.ending = true;
+        if (!window.work) end(window);
+        return;
+    }
+    say(ticket, transaction, {});  // asked twice, or never begun here: it is as was wished
+}
+
+void Box::end(Window& window) {
+    const auto transaction = window.transaction;
+    for (const auto& waiting : std::exchange(window.waiting, {}))
+        say(waiting.ticket, transaction, {.outcome = ArrayOutcome::unknown_transaction});
+    if (!window.memory.empty())
+        staging_.close(static_cast<std::uint32_t>(&window - windows_.data()));
+    const auto ticket = std::exchange(window.end_ticket, std::nullopt);
+    window.open = window.ending = false;
+    window.memory = {};
+    if (ticket) say(*ticket, transaction, {});
+}
+
+void Box::say(CommandTicket ticket, wire::TransactionNumber transaction,
+              const OrderResult& result) {
+    owner_.answer(ticket, {.outcome = result.outcome,
+                           .party = result.party,
+                           .piece = result.piece,
+                           .transaction = transaction,
+                           .generation = keeper_.current().volume.generation,
+                           .epoch = keeper_.current().epoch,
+                           .row_digest = result.digest.row,
+                           .diagonal_digests = result.digest.diagonals});
+}
+
+void Box::say(CommandTicket ticket, ArrayOutcome outcome) {
+    say(ticket, {}, {.outcome = outcome});
+}
+
+}  // namespace weft::raid

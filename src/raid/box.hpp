@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// A box: takes a controller's commands, refuses what is not meant for it or comes from yesterday,
+// and carries out the rest. It knows its identity and its superblock; of plans, layouts and hosts
+// it knows nothing. Orders of one request work in one window and one after another; requests do not
+// wait for each other.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "raid/order_work.hpp"
+#include "raid/superblock_keeper.hpp"
+#include "wire/array_connection.hpp"
+
+namespace weft::raid {
+
+/// Names a command until it is answered; whoever carries commands chooses it.
+enum class CommandTicket : std::uint64_t {};
+
+class BoxOwner {
+public:
+    /// Once for every command, in any order.
+    virtual void answer(CommandTicket ticket, const wire::ArrayAnswer& answer) = 0;
+    /// The boxes to connect to, and the hosts: already checked for being from our controller.
+    virtual void meet(std::span<const wire::ArrayPeer> boxes) = 0;
+    virtual void admit(const wire::ArrayHostAdmission& host) = 0;
+    virtual void dismiss(wire::HostSession host) = 0;
+
+protected:
+    ~BoxOwner() = default;
+};
+
+class Box final : private OrderWorkOwner, private SuperblockKeeper::Listener {
+public:
+    Box(BoxOwner& owner, BlockDevice& disk, StagingMemory& staging, PeerTransfers& peers,
+        const wire::ArraySuperblock& superblock, unsigned copy);
+    ~Box();
+
+    const wire::ArraySuperblock& superblock() const { return keeper_.current(); }
+    void receive(CommandTicket ticket, const wire::ArrayCommandBlock& block,
+                 ConstBuffer parameters);
+    /// Requests whose window is open; none when all is quiet.
+    std::size_t open_windows() const;
+
+private:
+    struct Waiting {
+        CommandTicket ticket{};
+        ReceivedOrder order;
+    };
+    struct Window {
+        bool open = false;  ///< for the transaction below; its memory may be empty
+        bool ending = false;
+        wire::TransactionNumber transaction{};
+        Buffer memory{};
+        std::deque<Waiting> waiting;
+        std::unique_ptr<OrderWork> work;
+        CommandTicket ticket{};                   ///< of the work
+        std::optional<CommandTicket> end_ticket;  ///< of the command that ends it
+    };
+    /// A change of the superblock, in its turn.
+    struct Change {
+        CommandTicket ticket{};
+        wire::ArraySuperblock superblock;
+    };
+
+    wire::ArrayOutcome check(const wire::ArrayAddress& address) const;
+    void take_order(CommandTicket ticket, const wire::ArrayCommandBlock& block,
+                    ConstBuffer parameters);
+    wire::ArrayOutcome place(const ReceivedOrder& order);
+    void end_request(CommandTicket ticket, wire::TransactionNumber transaction);
+    void end(Window& window);
+    void take_epoch(CommandTicket ticket, ConstBuffer parameters);
+    void take_volume(CommandTicket ticket, ConstBuffer parameters);
+    void take_peers(CommandTicket ticket, const wire::ArrayCommandBlock& block,
+                    ConstBuffer parameters);
+    void change(CommandTicket ticket, const wire::ArraySuperblock& superblock);
+    void run(Window& window);
+    void say(CommandTicket ticket, wire::TransactionNumber transaction, const OrderResult& result);
+    void say(CommandTicket ticket, wire::ArrayOutcome outcome);
+
+    void order_ended(OrderWork& work, const OrderResult& result) override;
+    void superblock_kept(Result<void> outcome) override;
+
+    BoxOwner& owner_;
+    BlockDevice& disk_;
+    StagingMemory& staging_;
+    PeerTransfers& peers_;
+    SuperblockKeeper keeper_;
+    std::vector<Window> windows_;
+    std::deque<Change> changes_;
+    wire::Epoch
+        announced_{};  ///< the highest on its way to the disk: lower ones are refused already
+};
+
+}  // namespace weft::raid

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// What changes a box itself, and not the data on it: epochs, the volume it believes to be part of,
+// the peers it may meet. A change counts when it is lasting, and not before it is answered.
+#include <algorithm>
+
+#include "raid/box.hpp"
+
+namespace weft::raid {
+
+using wire::ArrayAction;
+using wire::ArrayOutcome;
+
+/// A new controller announces itself. What the old one began ends here, and nothing it still sends
+/// is obeyed: from now on, not only from when the disk knows.
+void Box::take_epoch(CommandTicket ticket, ConstBuffer parameters) {
+    auto address = decode<wire::ArrayAddress>(parameters);
+    if (!address || parameters.size() != wire_size<wire::ArrayAddress>())
+        return say(ticket, ArrayOutcome::malformed);
+    const auto& known = keeper_.current();
+    if (address->cluster != known.cluster) return say(ticket, ArrayOutcome::wrong_cluster);
+    if (address->box != known.box) return say(ticket, ArrayOutcome::wrong_box);
+    if (address->epoch <= announced_) return say(ticket, ArrayOutcome::other_epoch);
+    announced_ = address->epoch;
+    for (Window& window : windows_) {
+        if (!window.open || window.ending) continue;
+        window.ending = true;
+        if (!window.work) end(window);
+    }
+    auto next = changes_.empty() ? known : changes_.back().superblock;
+    next.epoch = address->epoch;
+    change(ticket, next);
+}
+
+void Box::take_volume(CommandTicket ticket, ConstBuffer parameters) {
+    auto volume = decode<wire::ArrayVolume>(parameters);
+    const auto& known = keeper_.current();
+    if (!volume || parameters.size() != wire_size<wire::ArrayVolume>() || !layout_of(*volume))
+        return say(ticket, ArrayOutcome::malformed);
+    if (volume->volume != known.volume.volume) return say(ticket, ArrayOutcome::wrong_volume);
+    if (volume->generation <= known.volume.generation || !changes_.empty())
+        return say(ticket, ArrayOutcome::other_generation);
+    if (volume->boxes <= known.place || volume->members[known.place].box != known.box)
+        return say(ticket, ArrayOutcome::wrong_box);
+    if (volume->stripes > known.data_length / volume->chunk_bytes)
+        return say(ticket, ArrayOutcome::out_of_range);
+    auto next = known;
+    next.volume = *volume;
+    change(ticket, next);
+}
+
+void Box::change(CommandTicket ticket, const wire::ArraySuperblock& superblock) {
+    changes_.push_back({ticket, superblock});
+    if (changes_.size() == 1) keeper_.keep(superblock);
+}
+
+void Box::superblock_kept(Result<void> outcome) {
+    const CommandTicket ticket = changes_.front().ticket;
+    changes_.pop_front();
+    if (!changes_.empty()) keeper_.keep(changes_.front().superblock);
+    say(ticket, outcome ? ArrayOutcome::done : ArrayOutcome::disk_failed);
+}
+
+void Box::take_peers(CommandTicket ticket, const wire::ArrayCommandBlock& block,
+                     ConstBuffer parameters) {
+    if (block.action != ArrayAction::meet_boxes) {
+        auto host = decode<wire::ArrayHostAdmission>(parameters);
+        if (!host || parameters.size() != wire_size<wire::ArrayHostAdmission>())
+            return say(ticket, ArrayOutcome::malformed);
+        if (block.action == ArrayAction::admit_host)
+            owner_.admit(*host);
+        else
+            owner_.dismiss(host->host);
+        return say(ticket, ArrayOutcome::done);
+    }
+    constexpr std::size_t head = wire_size<wire::ArrayPeerList>(),
+                          size = wire_size<wire::ArrayPeer>();
+    auto list = decode<wire::ArrayPeerList>(parameters);
+    if (!list || list->count > limits::boxes || parameters.size() != head + list->count * size)
+        return say(ticket, ArrayOutcome::malformed);
+    std::vector<wire::ArrayPeer> boxes;
+    for (std::size_t i = 0; i < list->count; ++i) {
+        auto peer = decode<wire::ArrayPeer>(parameters.subspan(head + i * size));
+        if (!peer || peer->place >= limits::boxes) return say(ticket, ArrayOutcome::malformed);
+        boxes.push_back(*peer);
+    }
+    owner_.meet(boxes);
+    say(ticket, ArrayOutcome::done);
+}
+
+}  // namespace weft::raid

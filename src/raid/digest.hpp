@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checksums that can be added up. CRC32C is linear over XOR but for a constant; without it the sum
+// of the digests of all columns of a row is the digest of their sum, which is zero if parity is
+// right. So parity is checked by words of four octets, and the controller, which sees no data, can
+// do it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "raid/code.hpp"
+#include "raid/layout.hpp"
+#include "raid/order.hpp"
+
+namespace weft::raid {
+
+/// Of any number of slices: theirs are added up. A sum that is zero by chance is one in 2^32.
+struct Digest {
+    std::uint32_t row = 0;
+    std::array<std::uint32_t, symbols_per_slice> diagonals{};
+
+    void add(const Digest& other);
+    bool operator==(const Digest&) const = default;
+};
+
+/// What a run of slices adds to the sums. As pieces say it: `copy` counts in the row, `add` in the
+/// diagonals as they are, `add_diagonal` in the row and in the diagonals of that column.
+Digest digest_of(ConstBuffer slices, Blend blend, Column column);
+
+/// Whether the digests of the boxes of one run, all of them, agree.
+bool digests_agree(const Layout& layout, std::span<const Digest> digests);
+
+}  // namespace weft::raid

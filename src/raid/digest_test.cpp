@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "raid/digest.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <vector>
+
+#include "base/parity.hpp"
+#include "support/raid_memory.hpp"
+
+namespace weft::raid {
+namespace {
+
+using test::AlignedBytes;
+
+AlignedBytes drawn(std::mt19937_64& random, std::size_t size) {
+    AlignedBytes bytes(size);
+    for (auto& octet : bytes.all()) octet = static_cast<std::byte>(random());
+    return bytes;
+}
+
+TEST(Digest, OfASumIsTheSumOfTheDigests) {
+    std::mt19937_64 random(1);
+    auto a = drawn(random, 3 * slice_size), b = drawn(random, 3 * slice_size), sum = a;
+    xor_into(b.all(), sum.all());
+    for (auto blend : {Blend::copy, Blend::add, Blend::add_diagonal}) {
+        auto added = digest_of(a.all(), blend, 5);
+        added.add(digest_of(b.all(), blend, 5));
+        EXPECT_EQ(added, digest_of(sum.all(), blend, 5));
+        EXPECT_NE(added, Digest{});
+    }
+}
+
+TEST(Digest, IsZeroOfZeroes) {
+    for (auto blend : {Blend::copy, Blend::add, Blend::add_diagonal})
+        EXPECT_EQ(digest_of(AlignedBytes(slice_size).all(), blend, 3), Digest{});
+}
+
+TEST(Digest, SumsToZeroOverARowAndToNothingElseIfOneOctetIsWrong) {
+    std::mt19937_64 random(2);
+    for (std::uint8_t boxes = 4; boxes <= 18; ++boxes) {
+        auto layout = *Layout::make(Level::raid6, boxes, slice_size);
+        std::vector<AlignedBytes> columns;
+        std::vector<ConstBuffer> data;
+        for (Column c = 0; c < boxes; ++c) columns.push_back(drawn(random, slice_size));
+        for (Column c = 0; c + 2 < boxes; ++c) data.push_back(columns[c].all());
+        encode_parity(data, columns[boxes - 2u].all(), columns[boxes - 1u].all());
+        auto agree = [&] {
+            std::vector<Digest> digests;
+            for (Column c = 0; c < boxes; ++c)
+                digests.push_back(digest_of(columns[c].all(),
+                                            c == layout.row_parity()        ? Blend::copy
+                                            : c == layout.diagonal_parity() ? Blend::add
+                                                                            : Blend::add_diagonal,
+                                            c));
+            return digests_agree(layout, digests);
+        };
+        EXPECT_TRUE(agree());
+        for (Column c = 0; c < boxes; ++c) {
+            auto& octet = columns[c].all()[random() % slice_size];
+            octet ^= std::byte{1};
+            EXPECT_FALSE(agree()) << int{c};
+            octet ^= std::byte{1};
+        }
+    }
+}
+
+}  // namespace
+}  // namespace weft::raid

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bounds of the array. A host's longer request is cut by whoever takes it from the host.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace weft::raid::limits {
+
+inline constexpr std::uint8_t boxes = 18;    ///< of a volume: 16 with data and two with parity
+inline constexpr std::uint8_t mirrors = 4;   ///< copies of a mirror
+inline constexpr std::uint8_t absences = 3;  ///< boxes a volume may lack: a mirror of four
+inline constexpr std::uint32_t chunk_bytes = 16u << 20;
+inline constexpr std::uint32_t request_bytes = 1u << 20;  ///< one transaction
+inline constexpr std::size_t pieces_per_order = 4096;
+inline constexpr std::size_t parties_per_order = 24;  ///< every box, a host, the controller
+
+inline constexpr std::size_t orders_per_window = 1024;  ///< waiting at a box, of one request
+inline constexpr std::size_t requests = 256;            ///< a volume takes at a time
+
+}  // namespace weft::raid::limits

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "raid/plan_builder.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace weft::raid {
+
+std::uint32_t PlanBuilder::slot(Party party, std::uint32_t length) {
+    auto& window = party.kind == PartyKind::box ? plan_.box_windows[number(party.box)]
+                                                : plan_.controller_window;
+    return std::exchange(window, window + length);
+}
+
+void PlanBuilder::add(Turn turn, Party to, Label label, const Piece& piece) {
+    if (style_ == Style::vectored) label = {};
+    Key key{turn.phase, turn.round, to, label.command, label.unit};
+    auto [entry, is_new] = index_.try_emplace(key, plan_.orders.size());
+    if (is_new) places_.push_back(label.place);
+    if (is_new)
+        plan_.orders.push_back({.to = to,
+                                .phase = turn.phase,
+                                .round = turn.round,
+                                .command = label.command,
+                                .prepares = false,
+                                .closes = false,
+                                .pieces = {}});
+    plan_.orders[entry->second].pieces.push_back(piece);
+    if (piece.verb == Verb::commit && to.kind == PartyKind::box)
+        plan_.participants |= only(number(to.box));
+}
+
+/// From the end: a box's last order closes its window, unless a peer reaches into it then or later.
+void PlanBuilder::mark_last() {
+    Mask seen = 0, reached = 0;
+    auto turn_of = [](const Order& order) { return std::tuple(order.phase, order.round); };
+    auto& orders = plan_.orders;
+    for (auto last = orders.rbegin(); last != orders.rend();) {
+        auto first = std::find_if(last, orders.rend(), [&](const Order& order) {
+            return turn_of(order) != turn_of(*last);
+        });
+        for (auto order = last; order != first; ++order)
+            for (const Piece& piece : order->pieces)
+                if (is_transfer(piece.verb) && piece.peer.kind == PartyKind::box)
+                    reached |= only(number(piece.peer.box));
+        for (; last != first; ++last) {
+            if (last->to.kind != PartyKind::box) continue;
+            const Mask box = only(number(last->to.box));
+            last->closes = ((seen | reached) & box) == 0;
+            seen |= box;
+        }
+    }
+}
+
+Result<Plan> PlanBuilder::finish() {
+    std::vector<std::size_t> sorted(plan_.orders.size());
+    std::iota(sorted.begin(), sorted.end(), std::size_t{0});
+    std::ranges::stable_sort(sorted, {}, [&](std::size_t i) {
+        const Order& order = plan_.orders[i];
+        return std::tuple(order.phase, order.round, places_[i]);
+    });
+    std::vector<Order> orders;
+    for (auto i : sorted) orders.push_back(std::move(plan_.orders[i]));
+    plan_.orders = std::move(orders);
+    mark_last();
+    Mask waiting = 0;  // boxes with a commit order whose last order before it is yet to be met
+    for (auto order = plan_.orders.rbegin(); order != plan_.orders.rend(); ++order) {
+        if (order->pieces.size() > limits::pieces_per_order) return Error{Code::malformed};
+        if (order->to.kind != PartyKind::box) continue;
+        Mask box = only(number(order->to.box));
+        if (order->phase == Phase::commit) {
+            waiting |= box;
+        } else if ((waiting & box) != 0) {
+            order->prepares = true;
+            waiting &= ~box;
+        }
+    }
+    index_.clear();
+    return std::move(plan_);
+}
+
+}  // namespace weft::raid

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "raid/superblock.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/crc32c.hpp"
+
+namespace weft::raid {
+namespace {
+
+constexpr std::size_t checksummed = wire::superblock_size - 4;
+
+bool is_place_of(const wire::ArraySuperblock& superblock) {
+    return superblock.place < superblock.volume.boxes &&
+           superblock.volume.members[superblock.place].box == superblock.box;
+}
+
+}  // namespace
+
+SuperblockImage encode_superblock(const wire::ArraySuperblock& superblock) {
+    SuperblockImage image{};
+    encode(superblock, image);
+    store_big_endian<4>(crc32c(ConstBuffer(image).first(checksummed)), image.data() + checksummed);
+    return image;
+}
+
+Result<wire::ArraySuperblock> parse_superblock(ConstBuffer image) {
+    if (image.size() < wire::superblock_size) return Error{Code::truncated};
+    const auto expected = load_big_endian<4>(image.data() + checksummed);
+    if (crc32c(image.first(checksummed)) != expected)
+        return Error{.code = Code::malformed, .where = checksummed};
+    WEFT_TRY(auto superblock, decode<wire::ArraySuperblock>(image));
+    if (auto layout = layout_of(superblock.volume); !layout) return layout.error();
+    if (!is_place_of(superblock)) return Error{Code::malformed};
+    return superblock;
+}
+
+Result<wire::ArraySuperblock> newest_superblock(ConstBuffer first, ConstBuffer second) {
+    auto a = parse_superblock(first), b = parse_superblock(second);
+    if (!a && !b) return Error{Code::not_found};
+    if (!a || (b && b->written > a->written)) return b;
+    return a;
+}
+
+unsigned copy_to_write(ConstBuffer first, ConstBuffer second) {
+    auto a = parse_superblock(first), b = parse_superblock(second);
+    if (!a) return 0;
+    return b && b->written > a->written ? 0 : 1;
+}
+
+Result<Layout> layout_of(const wire::ArrayVolume& volume) {
+    return Layout::make(Level{volume.level}, volume.boxes, volume.chunk_bytes);
+}
+
+Health health_of(const wire::ArrayVolume& volume) {
+    Health health;
+    for (std::uint8_t place = 0; place < volume.boxes; ++place) {
+        const auto& member = volume.members[place];
+        if (member.state == wire::ArrayMemberState::current) continue;
+        const bool rebuilding = member.state == wire::ArrayMemberState::rebuilding;
+        health.lose(BoxIndex{place}, rebuilding ? member.rebuilt_stripes : 0);
+    }
+    return health;
+}
+
+Result<Assembled> assemble(std::span<const wire::ArraySuperblock> superblocks) {
+    if (superblocks.empty()) return Error{Code::not_found};
+    const auto& newest = *std::ranges::max_element(
+        superblocks, {}, [](const auto& s) { return s.volume.generation; });
+    WEFT_TRY(auto layout, layout_of(newest.volume));
+    Assembled assembled{.volume = newest.volume, .epoch = {}, .present = 0};
+    for (const auto& superblock : superblocks) {
+        if (superblock.cluster != newest.cluster ||
+            superblock.volume.volume != newest.volume.volume)
+            return Error{Code::malformed};
+        assembled.epoch = std::max(assembled.epoch, superblock.epoch);
+        if (superblock.volume.generation != newest.volume.generation) continue;
+        if (superblock.volume != newest.volume) return Error{Code::malformed};
+        const bool current =
+            newest.volume.members[superblock.place].state == wire::ArrayMemberState::current;
+        if (current) assembled.present |= only(superblock.place);
+    }
+    if (std::popcount(assembled.present) + layout.spare_columns() < layout.boxes())
+        return Error{.code = Code::io_failed,
+                     .where = static_cast<std::uint32_t>(std::popcount(assembled.present))};
+    return assembled;
+}
+
+}  // namespace weft::raid

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Superblocks as values: written, read back with every doubt, and put together into a volume.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "raid/health.hpp"
+#include "wire/array_superblock.hpp"
+
+namespace weft::raid {
+
+using SuperblockImage = std::array<std::byte, wire::superblock_size>;
+
+SuperblockImage encode_superblock(const wire::ArraySuperblock& superblock);
+
+/// `truncated`, or `malformed` for a wrong key or checksum, or contents no box would have written.
+Result<wire::ArraySuperblock> parse_superblock(ConstBuffer image);
+
+/// The newer of the two copies that is whole; `not_found` if neither is.
+Result<wire::ArraySuperblock> newest_superblock(ConstBuffer first, ConstBuffer second);
+/// Which copy, 0 or 1, the next write goes to: not the one that is the newest now.
+unsigned copy_to_write(ConstBuffer first, ConstBuffer second);
+
+/// The layout a superblock or a record speaks of, or why it cannot be one.
+Result<Layout> layout_of(const wire::ArrayVolume& volume);
+Health health_of(const wire::ArrayVolume& volume);
+
+/// What boxes say of one volume when nobody else knows it any more.
+struct Assembled {
+    wire::ArrayVolume volume;  ///< as the newest say
+    wire::Epoch epoch{};       ///< the highest any has obeyed: a controller must go beyond
+    Mask present = 0;          ///< places whose box is here, current, and of that generation
+};
+
+/// Refuses rather than guesses: `not_found` without superblocks, `malformed` if they are of several
+/// volumes or clusters, or two of one generation differ, `io_failed` if too few boxes of the newest
+/// generation are here.
+Result<Assembled> assemble(std::span<const wire::ArraySuperblock> superblocks);
+
+/// A name in a field of fixed size, without the zeroes behind it.
+template <std::size_t size>
+std::string text_of_field(const Octets<size>& field) {
+    std::string text;
+    for (auto octet : field) {
+        if (octet == 0) break;
+        text += static_cast<char>(octet);
+    }
+    return text;
+}
+/// False if it does not fit.
+template <std::size_t size>
+bool set_field(Octets<size>& field, std::string_view text) {
+    if (text.size() >= size) return false;
+    field = {};
+    for (std::size_t i = 0; i < text.size(); ++i) field[i] = static_cast<std::uint8_t>(text[i]);
+    return true;
+}
+
+}  // namespace weft::raid

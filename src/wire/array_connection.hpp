@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the ends of a connection for third-party transfers come to trust each other. There is no
+// login on it: whoever connects and whoever accepts show that they know a secret the controller
+// gave to both, and never say it.
+//
+//     active to passive   greeting   who, to whom, a fresh number      MPA request's private data
+//     passive to active   welcome    its own fresh number, its proof   MPA reply's private data
+//     active to passive   proof      its proof                         the first Send
+//
+// A proof is HMAC-SHA256, under the secret, of the greeting, the welcome without its proof, and one
+// octet that tells the two proofs apart: neither can be replayed, and neither serves as the other.
+#pragma once
+
+#include "wire/array_identity.hpp"
+
+namespace weft::wire {
+
+enum class ArrayRole : std::uint8_t { box = 1, host = 2, controller = 3 };
+
+struct ArrayConnectionEnd {
+    ArrayRole role{};
+    BoxIdentity identity{};  ///< of a host its session, in the last eight octets
+
+    static constexpr void describe(auto& v, auto& h) {
+        v("role", h.role);
+        v.pack(reserved<24>);
+        v.nested("identity", h.identity);
+    }
+    bool operator==(const ArrayConnectionEnd&) const = default;
+};
+
+struct ArrayGreeting {
+    ClusterIdentity cluster{};
+    Epoch epoch{};
+    ArrayConnectionEnd from{}, to{};
+    Octets<32> fresh{};
+
+    static constexpr void describe(auto& v, auto& h) {
+        v.pack(fixed<64>("key", 0x57'65'66'74'47'72'74'31));  // "WeftGrt1"
+        v.nested("cluster", h.cluster);
+        v("epoch", h.epoch);
+        v.nested("from", h.from);
+        v.nested("to", h.to);
+        v("fresh", h.fresh);
+    }
+    bool operator==(const ArrayGreeting&) const = default;
+};
+static_assert(wire_size<ArrayGreeting>() == 104);
+
+struct ArrayWelcome {
+    Epoch epoch{};
+    Octets<32> fresh{};
+    Octets<32> proof{};
+
+    static constexpr void describe(auto& v, auto& h) {
+        v.pack(fixed<64>("key", 0x57'65'66'74'57'6c'63'31));  // "WeftWlc1"
+        v("epoch", h.epoch);
+        v("fresh", h.fresh);
+        v("proof", h.proof);
+    }
+    bool operator==(const ArrayWelcome&) const = default;
+};
+static_assert(wire_size<ArrayWelcome>() == 80);
+
+struct ArrayProof {
+    Octets<32> proof{};
+
+    static constexpr void describe(auto& v, auto& h) {
+        v.pack(fixed<64>("key", 0x57'65'66'74'50'72'66'31));  // "WeftPrf1"
+        v("proof", h.proof);
+    }
+    bool operator==(const ArrayProof&) const = default;
+};
+static_assert(wire_size<ArrayProof>() == 40);
+
+/// Of meet_boxes' list, behind an ArrayAddress and a count.
+struct ArrayPeer {
+    BoxIdentity box{};
+    std::uint8_t place = 0;  ///< in the volume
+    std::uint16_t port = 0;
+    Octets<16> address{};  ///< IPv6; an IPv4 address mapped into it
+    Octets<32> secret{};   ///< of the pair of boxes
+
+    static constexpr void describe(auto& v, auto& h) {
+        v.nested("box", h.box);
+        v("place", h.place);
+        v.pack(reserved<8>);
+        v("port", h.port);
+        v("address", h.address);
+        v("secret", h.secret);
+    }
+    bool operator==(const ArrayPeer&) const = default;
+};
+static_assert(wire_size<ArrayPeer>() == 68);
+
+struct ArrayPeerList {
+    ArrayAddress address{};
+    std::uint8_t count = 0;
+
+    static constexpr void describe(auto& v, auto& h) {
+        v.nested("address", h.address);
+        v("count", h.count);
+        v.pack(reserved<56>);
+    }
+    bool operator==(const ArrayPeerList&) const = default;
+};
+static_assert(wire_size<ArrayPeerList>() == 72);
+
+/// The parameter list of admit_host, and of dismiss_host, where only the session counts.
+struct ArrayHostAdmission {
+    ArrayAddress address{};
+    HostSession host{};
+    std::uint16_t port = 0;
+    Octets<16> network_address{};
+    Octets<32> secret{};
+
+    static constexpr void describe(auto& v, auto& h) {
+        v.nested("address", h.address);
+        v("host", h.host);
+        v("port", h.port);
+        v.pack(reserved<48>);
+        v("network address", h.network_address);
+        v("secret", h.secret);
+    }
+    bool operator==(const ArrayHostAdmission&) const = default;
+};
+static_assert(wire_size<ArrayHostAdmission>() == 128);
+
+}  // namespace weft::wire

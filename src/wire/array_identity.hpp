@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who is who in an array. Every order and every superblock names its cluster, volume and box, and
+// how new the sender's knowledge is: an order that went astray, or comes from yesterday's
+// controller, is refused by these and by nothing else.
+#pragma once
+
+#include "base/wire_format.hpp"
+
+namespace weft::wire {
+
+/// A name nobody else has: 16 octets drawn at random.
+template <class Tag>
+struct ArrayIdentity {
+    Octets<16> octets{};
+
+    static constexpr void describe(auto& v, auto& h) { v("octets", h.octets); }
+    auto operator<=>(const ArrayIdentity&) const = default;
+};
+using ClusterIdentity = ArrayIdentity<struct ClusterTag>;
+using VolumeIdentity = ArrayIdentity<struct VolumeTag>;
+using BoxIdentity = ArrayIdentity<struct BoxTag>;
+
+/// Counts the changes of a volume's membership and layout.
+enum class Generation : std::uint64_t {};
+/// Counts the controllers a cluster has had.
+enum class Epoch : std::uint64_t {};
+/// Counts a controller's transactions; with its epoch it names one for ever.
+enum class TransactionNumber : std::uint64_t {};
+/// A host's session with its controller.
+enum class HostSession : std::uint64_t {};
+
+/// What every command to a box begins with.
+struct ArrayAddress {
+    ClusterIdentity cluster{};
+    VolumeIdentity volume{};  ///< all zero where the command is about the box as a whole
+    BoxIdentity box{};
+    Generation generation{};
+    Epoch epoch{};
+
+    static constexpr void describe(auto& v, auto& h) {
+        v.nested("cluster", h.cluster);
+        v.nested("volume", h.volume);
+        v.nested("box", h.box);
+        v("generation", h.generation);
+        v("epoch", h.epoch);
+    }
+    bool operator==(const ArrayAddress&) const = default;
+};
+static_assert(wire_size<ArrayAddress>() == 64);
+
+}  // namespace weft::wire

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the golden bytes of the array's own formats, from the field lists below.
+
+Nobody else speaks these formats, so no capture can be had. This script knows nothing of our
+encoders and they nothing of it: a layout is written down twice, here and in src/wire, and both
+must agree.
+
+    tests/golden/raid/array.py        writes the .hex files beside it
+"""
+import pathlib
+
+CLUSTER, VOLUME, BOX = bytes(range(0x10, 0x20)), bytes(range(0x20, 0x30)), bytes(range(0x30, 0x40))
+OTHER_BOX = bytes(range(0x40, 0x50))
+
+
+def number(size, value):
+    return value.to_bytes(size, "big")
+
+
+def crc32c(octets):
+    crc = 0xFFFFFFFF
+    for octet in octets:
+        crc ^= octet
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def field(text, size):
+    return text.encode().ljust(size, b"\0")
+
+
+ADDRESS = [(CLUSTER, "cluster"), (VOLUME, "volume"), (BOX, "box"), (number(8, 7), "generation"),
+           (number(8, 3), "epoch")]
+
+ORDER = [
+    (b"\xd0", "operation: array order"), (b"\x00", "action: vectored order"),
+    (number(8, 0x1122334455667788), "transaction"), (number(4, 112 + 2 * 32 + 3 * 32), "length"),
+    (b"\0", "reserved"), (b"\0", "control"),
+    (b"WOR1", "key"), (number(4, 0), "reserved"), *ADDRESS,
+    (number(8, 0x0A0B0C0D), "host session"), (number(8, 0x99), "host command"),
+    (number(4, 0b10001), "participants: boxes 0 and 4"), (number(4, 2), "window"),
+    (number(4, 0x00012345), "window tag"), (number(4, 8192), "window length"),
+    (b"\x02", "phase: parity"), (b"\x01", "round"), (b"\x01", "prepares"), (b"\x02", "parties"),
+    (number(2, 3), "pieces"), (number(2, 0), "reserved"),
+    (b"\x00\x00", "party: a host"), (number(2, 0), "reserved"), (number(4, 0xABCDEF01), "tag"),
+    (number(8, 0x7F0000001000), "base"), (number(8, 0) + number(8, 0x0A0B0C0D), "its session"),
+    (b"\x02\x03", "party: box 3"), (number(2, 0), "reserved"), (number(4, 0x00045607), "tag"),
+    (number(8, 0), "base"), (OTHER_BOX, "its identity"),
+    (b"\x01\x00\x00\x00", "fetch, copy"), (b"\x00", "from party 0"), (number(3, 0), "reserved"),
+    (number(4, 4096), "length"), (number(4, 0), "slot"), (number(8, 0), "home"),
+    (number(8, 0x2000), "at"),
+    (b"\x01\x02\x05\x00", "fetch, add diagonals of column 5"), (b"\x01", "from party 1"),
+    (number(3, 0), "reserved"), (number(4, 4096), "length"), (number(4, 4096), "slot"),
+    (number(8, 0), "home"), (number(8, 0x3000), "at"),
+    (b"\x02\x01\x00\x00", "load, add"), (b"\xff", "no party"), (number(3, 0), "reserved"),
+    (number(4, 4096), "length"), (number(4, 0), "slot"), (number(8, 0x40000), "home"),
+    (number(8, 0), "at"),
+]
+
+ANSWER = [
+    (b"\x80\x62", "descriptor type and length"), (b"\x09", "outcome: passive side failed"),
+    (b"\x01", "party"), (number(2, 2), "piece"), (number(2, 0), "reserved"),
+    (number(8, 0x1122334455667788), "transaction"), (number(8, 8), "generation"),
+    (number(8, 4), "epoch"), (number(4, 0xDEADBEEF), "row digest"),
+    (b"".join(number(4, 0x100 + i) for i in range(16)), "diagonal digests"),
+]
+
+MEMBERS = b"".join(
+    identity + bytes([state]) + bytes(7) + number(8, rebuilt)
+    for identity, state, rebuilt in
+    [(BOX, 1, 0), (OTHER_BOX, 3, 77), (bytes(16), 2, 0)] + [(bytes(16), 0, 0)] * 15)
+
+THE_VOLUME = [
+    (VOLUME, "volume"), (field("photos", 64), "name"), (number(8, 7), "generation"),
+    (b"\x05", "level"), (b"\x03", "boxes"), (b"\x01", "consistency: journal"), (b"\0", "reserved"),
+    (number(4, 128 * 1024), "chunk"), (number(8, 8192), "stripes"),
+    (MEMBERS, "members: current, rebuilding up to 77, absent, fifteen times none"),
+]
+
+SUPERBLOCK = [
+    (b"WeftBox1", "key"), (number(8, 42), "written"), (CLUSTER, "cluster"), (BOX, "box"),
+    (b"\x00", "place"), (bytes(7), "reserved"), (number(8, 3), "epoch"),
+    (number(8, 1 << 20), "data offset"), (number(8, 1 << 30), "data length"),
+    (number(8, 8192), "journal offset"), (number(8, 1 << 19), "journal length"), *THE_VOLUME,
+]
+
+
+def record(kind, body):
+    head = b"WAR" + bytes([kind]) + number(4, len(body))
+    return [(head, "record head"), (body, "body"), (number(4, crc32c(head + body)), "CRC32C")]
+
+
+RECORDS = [
+    *record(1, CLUSTER + number(8, 3) + OTHER_BOX),
+    *record(3, BOX + field("oak", 64) + field("127.0.0.1:3260", 64) + number(8, 1 << 30)),
+    *record(4, OTHER_BOX),
+    *record(5, field("desk", 64) + number(8, 0x0A0B0C0D) + VOLUME),
+    *record(6, VOLUME + b"\x01\x01" + bytes(6) + number(8, 77) + number(8, 50_000_000)),
+]
+
+GREETINGS = [
+    (b"WeftGrt1", "greeting"), (CLUSTER, "cluster"), (number(8, 3), "epoch"),
+    (b"\x01\0\0\0" + BOX, "from a box"), (b"\x02\0\0\0" + bytes(8) + number(8, 9), "to a host"),
+    (bytes(range(32)), "fresh"),
+    (b"WeftWlc1", "welcome"), (number(8, 3), "epoch"), (bytes(range(32, 64)), "fresh"),
+    (bytes(range(64, 96)), "proof"),
+    (b"WeftPrf1", "proof"), (bytes(range(96, 128)), "proof"),
+    *ADDRESS, (b"\x01", "boxes"), (bytes(7), "reserved"),
+    (OTHER_BOX, "box"), (b"\x03", "place"), (b"\0", "reserved"), (number(2, 3260), "port"),
+    (bytes(10) + b"\xff\xff\x7f\x00\x00\x01", "address"), (bytes(range(32)), "secret"),
+    *ADDRESS, (number(8, 9), "host session"), (number(2, 4000), "port"), (bytes(6), "reserved"),
+    (bytes(15) + b"\x01", "address"), (bytes(range(32)), "secret"),
+]
+
+
+def write(name, about, fields):
+    lines, at = [f"# {about}", "# Source: tests/golden/raid/array.py."], 0
+    for octets, text in fields:
+        for i in range(0, len(octets), 16):
+            part = octets[i:i + 16].hex(" ")
+            lines.append(f"{at + i:04x}  {part:47} | {text if i == 0 else ''}".rstrip())
+        at += len(octets)
+    (pathlib.Path(__file__).parent / name).write_text("\n".join(lines) + "\n")
+
+
+def main():
+    write("order.hex", "A vectored order: command block, header, two parties, three pieces.", ORDER)
+    write("answer.hex", "The answer to an order, as a descriptor of sense data.", ANSWER)
+    body = b"".join(octets for octets, _ in SUPERBLOCK)
+    rest = bytes(4092 - len(body))
+    write("superblock.hex", "A box's superblock.", SUPERBLOCK + [
+        (rest, "zeroes"), (number(4, crc32c(body + rest)), "CRC32C")])
+    write("records.hex", "Records of a controller's store, one behind another.", RECORDS)
+    write("greetings.hex", "How the ends of a connection introduce themselves.", GREETINGS)
+
+
+if __name__ == "__main__":
+    main()

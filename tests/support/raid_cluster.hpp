@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// Boxes that are the real engine, on disks and a network that are queues: what is asked waits in
+// one list, and a draw decides what is answered next. Memory is reached by steering tag and no
+// other way.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "raid/box.hpp"
+#include "raid/plan.hpp"
+#include "support/raid_memory.hpp"
+
+namespace weft::test {
+
+/// Things that will happen, in an order that is drawn.
+class Agenda {
+public:
+    explicit Agenda(std::uint64_t seed) : random(seed) {}
+    void later(std::function<void()> what) { waiting_.push_back(std::move(what)); }
+    bool step() {
+        if (waiting_.empty()) return false;
+        std::swap(waiting_[random() % waiting_.size()], waiting_.back());
+        auto next = std::move(waiting_.back());
+        waiting_.pop_back();
+        next();
+        return true;
+    }
+    void run() {
+        while (step())
+            ;
+    }
+
+    std::mt19937_64 random;
+
+private:
+    std::vector<std::function<void()>> waiting_;
+};
+
+/// All memory that somebody may reach, by tag.
+using TagTable = std::map<SteeringTag, Buffer>;
+
+class SlowDisk final : public BlockDevice {
+public:
+    SlowDisk(Agenda& agenda, std::size_t size) : octets(size), agenda_(agenda) {}
+    BlockTraits traits() const override { return {.size = octets.size(), .minimum_block = 4096}; }
+    void submit(BlockRequest& request) override {
+        agenda_.later([this, &request] { request.completed(perform(request)); });
+    }
+
+    AlignedBytes octets;
+    bool broken = false;
+    int flushes = 0;
+
+private:
+    Result<void> perform(BlockRequest& request) {
+        if (broken) return Error{Code::io_failed};
+        if (request.operation == BlockOperation::flush) return ++flushes, Result<void>{};
+        auto at = octets.all().subspan(request.offset);
+        for (Buffer part : request.memory) {
+            if (request.operation == BlockOperation::write)
+                std::ranges::copy(part, at.begin());
+            else
+                std::ranges::copy(at.first(part.size()), part.begin());
+            at = at.subspan(part.size());
+        }
+        return {};
+    }
+    Agenda& agenda_;
+};
+
+class Network final : public raid::PeerTransfers {
+public:
+    Network(Agenda& agenda, TagTable& tags) : agenda_(agenda), tags_(tags) {}
+    void fetch(raid::PeerTransfer& transfer) override { begin(transfer, true); }
+    void send(raid::PeerTransfer& transfer) override { begin(transfer, false); }
+
+private:
+    void begin(raid::PeerTransfer& transfer, bool fetches) {
+        agenda_.later([this, &transfer, fetches] {
+            auto found = tags_.find(transfer.peer.tag);
+            const auto at = transfer.peer.base + transfer.at;
+            if (found == tags_.end() || !within(at, transfer.memory.size(), found->second.size()))
+                return transfer.completed(Error{Code::access_denied});
+            auto there = found->second.subspan(at, transfer.memory.size());
+            if (fetches)
+                std::ranges::copy(there, transfer.memory.begin());
+            else
+                std::ranges::copy(transfer.memory, there.begin());
+            transfer.completed({});
+        });
+    }
+    Agenda& agenda_;
+    TagTable& tags_;
+};
+
+class Windows final : public raid::StagingMemory {
+public:
+    explicit Windows(TagTable& tags) : tags_(tags) {}
+    std::uint32_t windows() const override { return 4; }
+    std::uint32_t window_limit() const override { return 1 << 20; }
+    Result<Buffer> open(std::uint32_t window, SteeringTag tag, std::uint32_t length) override {
+        EXPECT_EQ(tags_.count(tag), 0u);
+        memory_[window] = AlignedBytes(length);
+        open_tags_[window] = tag;
+        return tags_[tag] = memory_[window].all();
+    }
+    void close(std::uint32_t window) override { tags_.erase(open_tags_[window]); }
+    Buffer landing(std::uint32_t window) override { return landings_[window].all(); }
+
+private:
+    TagTable& tags_;
+    std::vector<AlignedBytes> memory_{4, AlignedBytes(0)};
+    std::vector<AlignedBytes> landings_{4, AlignedBytes(landing_size)};
+    std::array<SteeringTag, 4> open_tags_{};
+};
+
+class TestBox final : private raid::BoxOwner {
+public:
+    TestBox(Agenda& agenda, TagTable& tags, const wire::ArraySuperblock& superblock)
+        : disk(agenda, superblock.data_offset + superblock.data_length),
+          network_(agenda, tags),
+          windows_(tags),
+          box(*this, disk, windows_, network_, superblock, 0) {}
+
+    /// The answers so far, by ticket.
+    std::map<raid::CommandTicket, wire::ArrayAnswer> answers;
+    /// Called with every answer, if set.
+    std::function<void(raid::CommandTicket, const wire::ArrayAnswer&)> on_answer;
+    std::vector<wire::ArrayPeer> met;
+    std::vector<wire::HostSession> admitted, dismissed;
+    SlowDisk disk;
+
+private:
+    void answer(raid::CommandTicket ticket, const wire::ArrayAnswer& answer) override {
+        EXPECT_TRUE(answers.emplace(ticket, answer).second) << "answered twice";
+        if (on_answer) on_answer(ticket, answer);
+    }
+    void meet(std::span<const wire::ArrayPeer> boxes) override {
+        met.assign(boxes.begin(), boxes.end());
+    }
+    void admit(const wire::ArrayHostAdmission& host) override { admitted.push_back(host.host); }
+    void dismiss(wire::HostSession host) override { dismissed.push_back(host); }
+
+    Network network_;
+    Windows windows_;
+
+public:
+    raid::Box box;
+};
+
+/// A volume of such boxes, and a host with memory under a tag.
+class RaidCluster {
+public:
+    RaidCluster(const raid::Layout& shape, std::uint64_t stripes, std::uint64_t seed)
+        : layout(shape), agenda(seed) {
+        wire::ArraySuperblock superblock;
+        superblock.cluster.octets[0] = 1;
+        superblock.epoch = wire::Epoch{1};
+        superblock.data_offset = 2 * wire::superblock_size;
+        superblock.data_length = stripes * layout.chunk_bytes();
+        auto& volume = superblock.volume;
+        volume.volume.octets[0] = 2;
+        volume.generation = wire::Generation{1};
+        volume.level = static_cast<std::uint8_t>(layout.level());
+        volume.boxes = layout.boxes();
+        volume.chunk_bytes = layout.chunk_bytes();
+        volume.stripes = stripes;
+        for (std::uint8_t i = 0; i < layout.boxes(); ++i) {
+            volume.members[i].box.octets[0] = static_cast<std::uint8_t>(10 + i);
+            volume.members[i].state = wire::ArrayMemberState::current;
+        }
+        for (std::uint8_t i = 0; i < layout.boxes(); ++i) {
+            superblock.place = i;
+            superblock.box = volume.members[i].box;
+            boxes.push_back(std::make_unique<TestBox>(agenda, tags, superblock));
+        }
+    }
+
+    wire::ArrayAddress address_of(unsigned box) const {
+        const auto& known = boxes[box]->box.superblock();
+        return {known.cluster, known.volume.volume, known.box, known.volume.generation,
+                known.epoch};
+    }
+
+    static SteeringTag window_tag(unsigned box, std::uint64_t transaction) {
+        return SteeringTag{static_cast<std::uint32_t>(0x1000 * (box + 1) + transaction % 0x1000)};
+    }
+
+    raid::CommandTicket tell(unsigned box, const raid::EncodedOrder& order) {
+        raid::CommandTicket ticket{next_ticket_++};
+        boxes[box]->box.receive(ticket, order.command_block, order.parameters);
+        return ticket;
+    }
+    raid::CommandTicket tell(unsigned box, wire::ArrayAction action, std::uint64_t transaction,
+                             ConstBuffer parameters) {
+        return tell(box, {{action,
+                           wire::TransactionNumber{transaction},
+                           static_cast<std::uint32_t>(parameters.size()),
+                           {}},
+                          {parameters.begin(), parameters.end()}});
+    }
+    wire::ArrayOutcome outcome(unsigned box, raid::CommandTicket ticket) {
+        EXPECT_EQ(boxes[box]->answers.count(ticket), 1u) << "not answered";
+        return boxes[box]->answers[ticket].outcome;
+    }
+
+    /// The order as it goes to its box.
+    raid::EncodedOrder encoded(const raid::Plan& plan, const raid::Order& order,
+                               std::uint64_t transaction, std::uint32_t window) {
+        std::vector<raid::PartyAccess> accesses{{raid::the_host, host_tag, 0, {}},
+                                                {raid::the_controller, controller_tag, 0, {}}};
+        for (std::uint8_t i = 0; i < layout.boxes(); ++i)
+            accesses.push_back({raid::party(raid::BoxIndex{i}), window_tag(i, transaction), 0,
+                                boxes[i]->box.superblock().box});
+        const unsigned box = number(order.to.box);
+        raid::OrderEnvelope envelope{.address = address_of(box),
+                                     .transaction = wire::TransactionNumber{transaction},
+                                     .participants = plan.participants,
+                                     .window = window,
+                                     .window_tag = window_tag(box, transaction),
+                                     .window_length = plan.box_windows[box]};
+        return encode_order(order, envelope, accesses);
+    }
+
+    /// Carries out a plan between boxes and host; false at the first order that is not done.
+    bool carry_out(const raid::Plan& plan, std::uint64_t transaction, std::uint32_t window) {
+        auto first = plan.orders.begin();
+        bool good = true;
+        while (good && first != plan.orders.end()) {
+            std::vector<std::pair<unsigned, raid::CommandTicket>> asked;
+            auto order = first;
+            for (; order != plan.orders.end() && order->phase == first->phase &&
+                   order->round == first->round;
+                 ++order) {
+                const unsigned box = number(order->to.box);
+                asked.emplace_back(box, tell(box, encoded(plan, *order, transaction, window)));
+            }
+            agenda.run();
+            for (auto [box, ticket] : asked)
+                good = outcome(box, ticket) == wire::ArrayOutcome::done && good;
+            first = order;
+        }
+        release(transaction);
+        return good;
+    }
+    void release(std::uint64_t transaction) {
+        for (unsigned box = 0; box < boxes.size(); ++box) {
+            auto ticket =
+                tell(box, wire::ArrayAction::release, transaction, weft::encoded(address_of(box)));
+            agenda.run();
+            EXPECT_EQ(outcome(box, ticket), wire::ArrayOutcome::done);
+        }
+    }
+
+    raid::Layout layout;
+    Agenda agenda;
+    TagTable tags;
+    std::vector<std::unique_ptr<TestBox>> boxes;
+    static constexpr SteeringTag host_tag{0x777}, controller_tag{0x888};
+
+private:
+    std::uint64_t next_ticket_ = 1;
+};
+
+}  // namespace weft::test
