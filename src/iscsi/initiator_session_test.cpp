@@ -156,9 +156,9 @@ TEST(InitiatorSession, LooksWhetherTheDiskIsTheSameAlsoWhenItWasLostTwice) {
 
 TEST(InitiatorSession, TakesNoDiskForTheSameThatIsTooBusyToSay) {
     for (int busy : {5, 100'000}) {
+        TestRequest write(BlockOperation::write, 0, 512);  // outlives who may still end it
         Bench bench(32);
         bench.open();
-        TestRequest write(BlockOperation::write, 0, 512);
         bench.disk.submit(filled(write, 7));
         bench.cut();
         bench.unit.serial = "model-2";

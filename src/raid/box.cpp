@@ -74,11 +74,23 @@ void Box::take_order(CommandTicket ticket, const wire::ArrayCommandBlock& block,
         return say(ticket, block.transaction, refusal);
     }
     auto outcome = check(order->envelope.address);
+    // Once a commit has begun somewhere it must end everywhere, whoever joins or leaves meanwhile:
+    // of data that went home and parity that did not, no later write could make sense.
+    if (outcome == ArrayOutcome::other_generation && is_staged(*order))
+        outcome = ArrayOutcome::done;
     if (outcome == ArrayOutcome::done) outcome = place(*order);
     if (outcome != ArrayOutcome::done) return say(ticket, block.transaction, {.outcome = outcome});
     Window& window = windows_[order->envelope.window];
     window.waiting.push_back({ticket, std::move(*order)});
     run(window);
+}
+
+/// It commits what an open window has.
+bool Box::is_staged(const ReceivedOrder& order) const {
+    const auto& envelope = order.envelope;
+    if (order.order.phase != Phase::commit || envelope.window >= windows_.size()) return false;
+    const Window& window = windows_[envelope.window];
+    return window.open && !window.ending && window.transaction == envelope.transaction;
 }
 
 /// Finds the order's window, or opens it with the first order of a request.

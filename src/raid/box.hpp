@@ -68,6 +68,7 @@ private:
     wire::ArrayOutcome check(const wire::ArrayAddress& address) const;
     void take_order(CommandTicket ticket, const wire::ArrayCommandBlock& block,
                     ConstBuffer parameters);
+    bool is_staged(const ReceivedOrder& order) const;
     wire::ArrayOutcome place(const ReceivedOrder& order);
     void end_request(CommandTicket ticket, wire::TransactionNumber transaction);
     void end(Window& window);

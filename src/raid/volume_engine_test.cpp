@@ -111,7 +111,8 @@ struct Controller final : RaidCluster, VolumeEngineOwner {
     }
     void submit_randomly(int count) {
         for (int i = 0; i < count; ++i) {
-            submit(agenda.random() % 2 ? HostOperation::write : HostOperation::read, draw());
+            const bool write = agenda.random() % 2;  // drawn first, whatever the compiler
+            submit(write ? HostOperation::write : HostOperation::read, draw());
             for (auto steps = agenda.random() % 30; steps > 0; --steps) agenda.step();
         }
     }

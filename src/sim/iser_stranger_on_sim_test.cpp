@@ -202,14 +202,22 @@ TEST(StrangeInitiators, SayWhatChanceTellsThem) {
 
 TEST_F(StrangeInitiator, IsGivenNoMoreThanItsShareOfTheReceives) {
     pair.target.withholds_places = true;
-    std::size_t sent = 0;
-    while (!pair.target.is_lost && sent < 2000) {
-        send_raw(side, message(advertised(), write(100), buffer(0, 4)));
+    auto command = write(60000);
+    command.final = false;
+    send_raw(side, message({}, command, buffer(0, 4)));
+    std::uint32_t sent = 0;
+    for (; !pair.target.is_lost && sent < 2000; ++sent) {
+        wire::DataOutPdu data{.task_tag = command.task_tag,
+                              .transfer_tag = wire::TargetTransferTag::none,
+                              .data_number = sent,
+                              .buffer_offset = 4 + sent * 4};
+        data.data_length = 4;
+        send_raw(side, message({}, data, buffer(0, 4)));
         pair.run();
         side.poll();
-        ++sent;
     }
-    EXPECT_LE(sent, 600u);
+    EXPECT_TRUE(pair.target.is_lost);
+    EXPECT_LE(sent, iscsi::iser::receives_held_max);
 }
 
 /// It asks for writes and never hears that its memory is to be read for them.
