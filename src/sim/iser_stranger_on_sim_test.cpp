@@ -205,6 +205,7 @@ TEST_F(StrangeInitiator, IsGivenNoMoreThanItsShareOfTheReceives) {
     auto command = write(60000);
     command.final = false;
     send_raw(side, message({}, command, buffer(0, 4)));
+    pair.run();
     std::uint32_t sent = 0;
     for (; !pair.target.is_lost && sent < 2000; ++sent) {
         wire::DataOutPdu data{.task_tag = command.task_tag,
