@@ -50,27 +50,40 @@ class Rping(GuestCase):
 class Perftest(GuestCase):
     def measure_both_ways(self, program, *words, sizes):
         command = (program, "-R", "-F", "-p", str(PORT), *map(str, words))
-        # Once in some fifty runs, on a busy machine, the guest's client had measured everything and
-        # then failed its last word with LOC_QP_OP_ERR. Not explained; it has a second attempt.
-        if not self.measure_with_our_server(command, sizes, is_last=False):
-            self.measure_with_our_server(command, sizes, is_last=True)
-        with self.guest.start(" ".join(command)) as server:
-            self.guest.wait_until_listening(PORT)
-            with peers.on_weft(*command, guest.GUEST) as client:
-                self.expect_rows(client.wait(60), sizes)
-            self.assertEqual(server.wait(), 0, server.output)
+        # Once in some thirty runs the guest's side, client or server, has measured everything and
+        # then fails its last word with LOC_QP_OP_ERR, though that has come: ours has all it waits
+        # for by then and hangs up, while the emulated machine is still at its send. Not explained
+        # further; it has a second attempt.
+        for measure in self.measure_with_our_server, self.measure_with_our_client:
+            if not measure(command, sizes, is_last=False):
+                measure(command, sizes, is_last=True)
 
     def measure_with_our_server(self, command, sizes, is_last):
         with peers.on_weft(*command) as server:
             server.wait_until_listening(PORT)
             with self.guest.start(" ".join((*command, guest.HOST))) as client:
                 status = client.wait(60)
-                if status != 0 and not is_last and "Bad wc status 2" in client.output:
+                if not is_last and self.lost_its_last_word(client.output):
                     return False
                 self.assertEqual(status, 0, client.output + server.output)
                 self.expect_rows(client.output, sizes)
             server.wait()
         return True
+
+    def measure_with_our_client(self, command, sizes, is_last):
+        with self.guest.start(" ".join(command)) as server:
+            self.guest.wait_until_listening(PORT)
+            with peers.on_weft(*command, guest.GUEST) as client:
+                self.expect_rows(client.wait(60), sizes)
+            status = server.wait()
+            if not is_last and self.lost_its_last_word(server.output):
+                return False
+            self.assertEqual(status, 0, server.output)
+        return True
+
+    @staticmethod
+    def lost_its_last_word(said):
+        return "Bad wc status 2" in said and "Failed to close connection" in said
 
     def expect_rows(self, said, sizes):
         rows = re.findall(r"^ (\d+) +\d+ ", said, re.MULTILINE)
