@@ -10,6 +10,7 @@
 #include "block/heap_memory.hpp"
 #include "block/memory_disk.hpp"
 #include "fuzz/drive.hpp"
+#include "fuzz/slow_disk.hpp"
 #include "iscsi/target_connection.hpp"
 #include "iscsi/tcp_target_mover.hpp"
 #include "scsi/target.hpp"
@@ -23,25 +24,6 @@ constexpr std::size_t disk_bytes = 256u << 10;
 constexpr const char* target_name = "iqn.a";
 /// Far more than any run needs before all is over.
 constexpr std::size_t turns_max = 100'000;
-
-class SlowDisk final : public BlockDevice {
-public:
-    explicit SlowDisk(BlockDevice& under) : under_(under) {}
-    BlockTraits traits() const override { return under_.traits(); }
-    void submit(BlockRequest& request) override { held_.push_back(&request); }
-    /// Answers the newest request it holds; false if there is none.
-    bool answer() {
-        if (held_.empty()) return false;
-        auto& request = *held_.back();
-        held_.pop_back();
-        under_.submit(request);
-        return true;
-    }
-
-private:
-    BlockDevice& under_;
-    std::vector<BlockRequest*> held_;
-};
 
 /// How the session is to be, by the bits of one octet.
 struct Manner {
@@ -113,7 +95,7 @@ private:
     std::size_t turns_ = 0;
     std::deque<std::function<void()>> deferred_;
     block::MemoryDisk memory_;
-    SlowDisk slow_;
+    fuzz::SlowDisk slow_;
     block::BufferPool pool_;
     scsi::Target target_;
     TargetNode node_;

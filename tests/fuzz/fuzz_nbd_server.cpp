@@ -6,6 +6,7 @@
 #include "block/heap_memory.hpp"
 #include "block/memory_disk.hpp"
 #include "fuzz/drive.hpp"
+#include "fuzz/slow_disk.hpp"
 #include "nbd/server_connection.hpp"
 
 namespace weft {
@@ -13,32 +14,13 @@ namespace {
 
 constexpr std::size_t disk_size = 20'000;
 
-class SlowDisk final : public BlockDevice {
-public:
-    explicit SlowDisk(BlockDevice& under) : under_(under) {}
-    BlockTraits traits() const override { return under_.traits(); }
-    void submit(BlockRequest& request) override { held_.push_back(&request); }
-    /// Answers the newest request it holds; false if there is none.
-    bool answer() {
-        if (held_.empty()) return false;
-        auto& request = *held_.back();
-        held_.pop_back();
-        under_.submit(request);
-        return true;
-    }
-
-private:
-    BlockDevice& under_;
-    std::vector<BlockRequest*> held_;
-};
-
 }  // namespace
 }  // namespace weft
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace weft;
     block::MemoryDisk disk(std::make_unique<block::HeapMemory>(disk_size), disk_size / 2);
-    SlowDisk slow(disk);
+    fuzz::SlowDisk slow(disk);
     nbd::Exports exports;
     WEFT_CHECK(exports.add({"disk", "in memory", &disk, false}));
     WEFT_CHECK(exports.add({"slow", "", &slow, false}));

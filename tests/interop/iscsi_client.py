@@ -3,6 +3,8 @@
 import socket
 import struct
 
+from weft_export import receive_all
+
 NOP_OUT, COMMAND, TASK_MANAGEMENT, LOGIN, TEXT, DATA_OUT, LOGOUT, SNACK = (
     0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x10)
 NOP_IN, RESPONSE, MANAGED, LOGGED_IN, TEXT_ANSWER, DATA_IN, LOGGED_OUT, READY, REJECT = (
@@ -57,13 +59,7 @@ class Initiator:
         self.socket.sendall(octets)
 
     def receive(self, size):
-        data = b""
-        while len(data) < size:
-            part = self.socket.recv(size - len(data))
-            if not part:
-                raise EOFError(f"closed after {len(data)} of {size} bytes")
-            data += part
-        return data
+        return receive_all(self.socket, size)
 
     def hear(self):
         header = self.receive(48)

@@ -16,7 +16,7 @@ import tempfile
 import time
 import unittest
 
-from weft_export import Export
+from weft_export import Export, receive_all
 
 MIB = 1 << 20
 OPTION = 0x49484156454F5054
@@ -35,13 +35,7 @@ class Client:
         self.socket.connect(str(export.socket))
 
     def receive(self, size):
-        data = b""
-        while len(data) < size:
-            part = self.socket.recv(size - len(data))
-            if not part:
-                raise EOFError(f"closed after {len(data)} of {size} bytes")
-            data += part
-        return data
+        return receive_all(self.socket, size)
 
     def send(self, data):
         self.socket.sendall(data)

@@ -21,6 +21,17 @@ def run(*command, timeout=120, **more):
     return done.stdout
 
 
+def receive_all(connection, size):
+    """So many bytes of a socket; EOFError if it is closed before."""
+    data = b""
+    while len(data) < size:
+        part = connection.recv(size - len(data))
+        if not part:
+            raise EOFError(f"closed after {len(data)} of {size} bytes")
+        data += part
+    return data
+
+
 class Serving:
     """A running export of some kind; `log` is what it said, as JSON lines."""
 
