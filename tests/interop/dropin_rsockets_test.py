@@ -90,7 +90,6 @@ class Streams(DropinCase):
                     self.must_say(r"^custom +\S+ .*s +\S+ +\S+$", said[1])
                     self.forget()
 
-    @unittest.skipUnless(LONG, "takes minutes")
     def test_a_forking_server_goes_on_by_tcp_for_others(self):
         """Its two tests by itself: two connections, each with a child of its own."""
         self.without_lock()
