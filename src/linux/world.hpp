@@ -38,6 +38,7 @@ public:
     bool owns(int descriptor) const override { return loop_->watches(descriptor); }
     void abandon() override { loop_->abandon(); }
     Result<void> on_signal(int number, std::function<void()> task) override;
+    void call_on_thread(std::function<void()> work, std::function<void()> done) override;
     FileEngine file_engine() const override { return file_engine_; }
 
     Instant now() const override { return loop_->now(); }

@@ -33,6 +33,9 @@ public:
         iscsi::IserTarget::Options iser_options{};
         /// A folder for what must outlive us: persistent reservations. Empty: they end with us.
         std::string state_folder{};
+        /// Takes connections that begin with '{', and what was read of them. None: they are taken
+        /// for iSCSI, which knows what to make of them.
+        std::function<void(std::unique_ptr<Stream>, ConstBuffer read_already)> json{};
     };
     struct Event {
         enum class Kind : std::uint8_t { connected, logged_in, left, refused } kind;
