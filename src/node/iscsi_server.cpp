@@ -248,6 +248,8 @@ void IscsiServer::begin_tcp(std::unique_ptr<Stream> stream, ConstBuffer read_alr
 }
 
 void IscsiServer::begin_iser(std::unique_ptr<verbs::ConnectionRequest> request) {
+    if (rdma_taker_) rdma_taker_(request);
+    if (!request) return;
     auto remote = request->remote();
     bool bracketed = remote.host.find(':') != std::string::npos;
     auto peer =
