@@ -57,14 +57,14 @@ public:
         if (end.status == wire::ScsiStatus::check_condition && is_attention(end.sense) &&
             ++attentions_ <= attentions_max)
             return session_->submit_again(*this);
-        auto answer = end.sense.size() < wire_size<wire::DescriptorSense>()
-                          ? Result<wire::ArrayAnswer>(Error{.code = Code::malformed})
-                          : decode<wire::ArrayAnswer>(
-                                end.sense.subspan(wire_size<wire::DescriptorSense>()));
+        auto answer =
+            end.sense.size() < wire_size<wire::DescriptorSense>()
+                ? Result<wire::ArrayAnswer>(Error{.code = Code::malformed})
+                : decode<wire::ArrayAnswer>(end.sense.subspan(wire_size<wire::DescriptorSense>()));
         if (!answer) return owner_.retire(*this, answer.error());
         owner_.retire(*this, BoxReply{.answer = *answer,
-                                      .data = ConstBuffer(room_).first(std::min<std::size_t>(
-                                          end.placed, room_.size()))});
+                                      .data = ConstBuffer(room_).first(
+                                          std::min<std::size_t>(end.placed, room_.size()))});
     }
 
     Told take_told() { return std::exchange(told_, nullptr); }
@@ -127,8 +127,8 @@ void BoxSession::send(const wire::ArrayCommandBlock& block, std::vector<std::byt
         world_.defer([told = std::move(told), why] { told(why); });
         return;
     }
-    commands_.push_back(std::make_unique<Command>(*this, block, std::move(parameters), room_in,
-                                                  std::move(told)));
+    commands_.push_back(
+        std::make_unique<Command>(*this, block, std::move(parameters), room_in, std::move(told)));
     commands_.back()->submit(initiator_->session());
 }
 
@@ -145,7 +145,8 @@ void BoxSession::retire(Command& command, Result<BoxReply> reply) {
     // A command that took too long was aborted, and the box may or may not have done it.
     if (!reply && reply.error().code != Code::disconnected && up_) drop(reply.error());
     auto told = command.take_told();
-    auto place = std::ranges::find_if(commands_, [&](auto& each) { return each.get() == &command; });
+    auto place =
+        std::ranges::find_if(commands_, [&](auto& each) { return each.get() == &command; });
     std::shared_ptr<Command> over = std::move(*place);
     commands_.erase(place);
     world_.defer([over] {});  // the session is calling it
