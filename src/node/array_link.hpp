@@ -130,7 +130,7 @@ private:
     void ended(std::optional<Error> why, bool rejected) override;
     void check_ready();
     void post_what_may();
-    bool post(const Job& job);
+    Result<void> post(const Job& job);
     Result<verbs::LocalMemory> sink_of(Buffer memory, Posted& posted);
     void confirm();
     void ended_through(std::uint64_t serial);

@@ -19,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "node/array_link.hpp"
@@ -47,7 +48,8 @@ public:
     ArrayLinks(World& world, verbs::Device& device, const Options& options);
     ArrayLinks(const ArrayLinks&) = delete;
     ArrayLinks& operator=(const ArrayLinks&) = delete;
-    /// What was asked for and has not ended is told so first, as disconnected.
+    /// What was asked for and has not ended is told so first, as disconnected. This may be from
+    /// inside the completed() of a transfer, and must not be from inside an event.
     ~ArrayLinks();
 
     /// In which memory is registered that peers are to reach.
@@ -108,15 +110,15 @@ private:
     void ended(OutboundLink& link, const std::string& why) override;
     const std::vector<ReadyMemory>& ready_memory() const override { return ready_; }
 
-    void begin(raid::PeerTransfer& transfer, OutboundLink::Way way);
-    Result<OutboundLink*> link_to(const wire::ArrayConnectionEnd& peer, Peer& known);
-    /// Why not, where it is to be refused.
-    std::optional<std::string> judge(const wire::ArrayGreeting& greeting,
-                                     ArraySecret& secret) const;
+    ArrayLinkOwner& owner_of_links() { return *this; }
+    void begin(const OutboundLink::Job& job);
+    Result<OutboundLink*> link_to(const wire::ArrayConnectionEnd& end, Peer& peer);
+    /// The secret by which the one who greets so has to prove itself; or why it cannot, a sentence.
+    std::variant<ArraySecret, std::string> judge(const wire::ArrayGreeting& greeting) const;
     template <class Which>
     void cut_inbound(Which which);
     void cut(std::unique_ptr<OutboundLink> link);
-    void drop_oldest_unproved();
+    void make_room_for_unproved();
     void tell(Event::Kind kind, const wire::ArrayConnectionEnd& peer, const std::string& why);
 
     World& world_;

@@ -122,6 +122,7 @@ struct HostTransfer {
     SteeringTag tag{};       ///< of the host's memory
     std::uint64_t base = 0;  ///< where in it the first octet is
     bool durable = false;    ///< of a write: answered when it outlives the power
+    bool repeated = false;   ///< sent before, in a session that was lost: perhaps it was done
 
     static constexpr void describe(auto& v, auto& h) {
         v.pack(fixed<64>("key", 0x57'65'66'74'48'74'72'31));  // "WeftHtr1"
@@ -131,7 +132,8 @@ struct HostTransfer {
         v("length", h.length);
         v("tag", h.tag);
         v("base", h.base);
-        v.pack(reserved<7>, bits<1>("durable", h.durable), reserved<56>);
+        v.pack(reserved<6>, bits<1>("repeated", h.repeated), bits<1>("durable", h.durable),
+               reserved<56>);
     }
     bool operator==(const HostTransfer&) const = default;
 };
