@@ -17,14 +17,14 @@ constexpr std::size_t description_bytes = 256u << 10;
 
 }  // namespace
 
-Result<BoxFacts> parse_box_facts(ConstBuffer octets) {
-    BoxFacts facts;
+Result<BoxDescription> parse_box_description(ConstBuffer octets) {
+    BoxDescription facts;
     WEFT_TRY(facts.box, decode<wire::ArrayBoxDescription>(octets));
     octets = octets.subspan(wire_size<wire::ArrayBoxDescription>());
     constexpr std::size_t tag_size = sizeof(SteeringTag);
     const std::size_t tags = facts.box.windows * tag_size;
     for (std::uint32_t i = 0; i < facts.box.parts; ++i) {
-        BoxFacts::Part part;
+        BoxDescription::Part part;
         constexpr std::size_t head = wire_size<wire::ArraySuperblock>();
         if (octets.size() < head + tags) return Error{.code = Code::truncated};
         WEFT_TRY(part.superblock, decode<wire::ArraySuperblock>(octets));
@@ -99,7 +99,7 @@ void ControllerBox::describe(std::function<void(bool)> told) {
     link_.send(block, {}, description_bytes,
                [this, told = std::move(told)](Result<BoxReply> reply) {
                    if (!reply || reply->answer.outcome != ArrayOutcome::done) return told(false);
-                   auto facts = parse_box_facts(reply->data);
+                   auto facts = parse_box_description(reply->data);
                    if (!facts) return told(false);
                    facts_ = std::move(*facts);
                    told(true);

@@ -118,7 +118,8 @@ std::vector<BoxReport> ControllerNode::boxes() const {
                          .address = box->address(),
                          .up = box->is_up(),
                          .trouble = box->trouble(),
-                         .spare = spares_.contains(identity)};
+                         .spare = spares_.contains(identity),
+                         .volumes = {}};
         if (const auto& facts = box->facts()) {
             report.size = facts->box.size;
             report.free = facts->box.free;

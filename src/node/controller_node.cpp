@@ -117,7 +117,7 @@ void ControllerNode::remembered(Result<void> outcome) {
         auto address = iscsi::parse_portal(raid::text_of_field(record.address));
         if (!address) return fail(address.error());
         boxes_[identity] = std::make_unique<ControllerBox>(
-            world_, transport_, *this, raid::text_of_field(record.name), *address, identity);
+            world_, transport_, box_owner(), raid::text_of_field(record.name), *address, identity);
     }
     const wire::ArrayClusterRecord record{
         .cluster = cluster_, .epoch = epoch_, .controller = controller_};

@@ -116,6 +116,7 @@ private:
     void box_up(ControllerBox& box) override;
     void box_down(ControllerBox& box, const std::string& why) override;
 
+    ControllerBoxOwner& box_owner() { return *this; }
     void elected(Result<void> outcome);
     void remembered(Result<void> outcome);
     Result<Address> open();

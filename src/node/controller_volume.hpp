@@ -81,7 +81,19 @@ public:
     std::vector<SlowOperation> slow_operations() const;
 
 private:
-    class HostCommand;
+    /// A host's request, from its command to its answer; or longer, if nobody waits for that.
+    class HostCommand final : public raid::HostRequest {
+    public:
+        HostCommand(ControllerVolume& owner, scsi::VendorCall& asked, Instant now)
+            : call(&asked), since(now), owner_(owner) {}
+        void completed(Result<void> outcome) override { owner_.over(*this, outcome); }
+
+        scsi::VendorCall* call;  ///< none: nobody hears it
+        Instant since;
+
+    private:
+        ControllerVolume& owner_;
+    };
     struct Host {
         std::string name;
         wire::ArrayHostAdmission admission{};

@@ -41,20 +41,6 @@ wire::ScsiStatus status_of(HostOutcome outcome) {
 
 }  // namespace
 
-/// A host's request, from its command to its answer; or longer, if nobody waits for that any more.
-class ControllerVolume::HostCommand final : public raid::HostRequest {
-public:
-    HostCommand(ControllerVolume& owner, scsi::VendorCall& asked, Instant now)
-        : call(&asked), since(now), owner_(owner) {}
-    void completed(Result<void> outcome) override { owner_.over(*this, outcome); }
-
-    scsi::VendorCall* call;
-    Instant since;
-
-private:
-    ControllerVolume& owner_;
-};
-
 void ControllerVolume::answer(scsi::VendorCall& call, HostOutcome outcome, std::uint64_t command) {
     const wire::HostAnswer said{.outcome = outcome, .command = command, .size = manager_.size()};
     call.answer(status_of(outcome), encoded(said), {});

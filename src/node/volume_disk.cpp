@@ -52,6 +52,10 @@ private:
     std::unique_ptr<verbs::MemoryRegion> region_;
 };
 
+VolumeDisk::VolumeDisk(std::shared_ptr<verbs::ProtectionDomain> domain, wire::HostSession self,
+                       std::function<void(raid::HostRequest&)> ask)
+    : domain_(std::move(domain)), self_(self), ask_(std::move(ask)) {}
+
 VolumeDisk::~VolumeDisk() {
     WEFT_CHECK(runs_.empty());
 }

@@ -18,8 +18,7 @@ class VolumeDisk final : public BlockDevice {
 public:
     /// `domain`: none, and only a flush can be carried out.
     VolumeDisk(std::shared_ptr<verbs::ProtectionDomain> domain, wire::HostSession self,
-               std::function<void(raid::HostRequest&)> ask)
-        : domain_(std::move(domain)), self_(self), ask_(std::move(ask)) {}
+               std::function<void(raid::HostRequest&)> ask);
     ~VolumeDisk() override;
 
     void set_size(std::uint64_t size);
