@@ -25,6 +25,13 @@ public:
     PartyAccess memory{};  ///< the host's
     wire::HostSession session{};
     std::uint64_t command = 0;
+    /// Sent before, to a controller that did not answer: its parity may be half written, so it is
+    /// made anew rather than changed.
+    bool repeated = false;
+    /// Boxes cannot reach this host: its data goes by way of the controller.
+    bool in_band = false;
+    /// Of a host that is the controller itself, in-band: its memory, reached by no tag.
+    Buffer local{};
 
     /// Once; may be from inside submit().
     virtual void completed(Result<void> outcome) = 0;
