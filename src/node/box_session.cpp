@@ -124,6 +124,7 @@ void BoxSession::send(const wire::ArrayCommandBlock& block, std::vector<std::byt
                       std::size_t room_in, Told told) {
     if (!up_ || commands_.size() >= commands_max) {
         const Error why{.code = up_ ? Code::exhausted : Code::disconnected};
+        if (up_) drop(why);  // a box so far behind is of no use
         world_.defer([told = std::move(told), why] { told(why); });
         return;
     }

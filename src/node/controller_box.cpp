@@ -17,14 +17,14 @@ constexpr std::size_t description_bytes = 256u << 10;
 
 }  // namespace
 
-Result<BoxFacts> parse_box_facts(ConstBuffer octets) {
-    BoxFacts facts;
+Result<BoxDescription> parse_box_description(ConstBuffer octets) {
+    BoxDescription facts;
     WEFT_TRY(facts.box, decode<wire::ArrayBoxDescription>(octets));
     octets = octets.subspan(wire_size<wire::ArrayBoxDescription>());
     constexpr std::size_t tag_size = sizeof(SteeringTag);
     const std::size_t tags = facts.box.windows * tag_size;
     for (std::uint32_t i = 0; i < facts.box.parts; ++i) {
-        BoxFacts::Part part;
+        BoxDescription::Part part;
         constexpr std::size_t head = wire_size<wire::ArraySuperblock>();
         if (octets.size() < head + tags) return Error{.code = Code::truncated};
         WEFT_TRY(part.superblock, decode<wire::ArraySuperblock>(octets));
@@ -83,11 +83,11 @@ void ControllerBox::send(ArrayAction action, const wire::ArrayAddress& address,
     const auto head = encoded(address);
     command.parameters.assign(head.begin(), head.end());
     command.parameters.insert(command.parameters.end(), rest.begin(), rest.end());
-    command.command_block = {.action = action,
-                             .transaction = {},
-                             .parameter_length =
-                                 static_cast<std::uint32_t>(command.parameters.size()),
-                             .control = {}};
+    command.command_block = {
+        .action = action,
+        .transaction = {},
+        .parameter_length = static_cast<std::uint32_t>(command.parameters.size()),
+        .control = {}};
     send(command, std::move(told));
 }
 
@@ -99,7 +99,7 @@ void ControllerBox::describe(std::function<void(bool)> told) {
     link_.send(block, {}, description_bytes,
                [this, told = std::move(told)](Result<BoxReply> reply) {
                    if (!reply || reply->answer.outcome != ArrayOutcome::done) return told(false);
-                   auto facts = parse_box_facts(reply->data);
+                   auto facts = parse_box_description(reply->data);
                    if (!facts) return told(false);
                    facts_ = std::move(*facts);
                    told(true);
@@ -117,11 +117,11 @@ void ControllerBox::meet(std::function<void(bool)> told) {
         const auto octets = encoded(peer);
         command.parameters.insert(command.parameters.end(), octets.begin(), octets.end());
     }
-    command.command_block = {.action = ArrayAction::meet_boxes,
-                             .transaction = {},
-                             .parameter_length =
-                                 static_cast<std::uint32_t>(command.parameters.size()),
-                             .control = {}};
+    command.command_block = {
+        .action = ArrayAction::meet_boxes,
+        .transaction = {},
+        .parameter_length = static_cast<std::uint32_t>(command.parameters.size()),
+        .control = {}};
     send(command, [told = std::move(told)](std::optional<wire::ArrayAnswer> answer) {
         told(answer && answer->outcome == ArrayOutcome::done);
     });
@@ -139,11 +139,8 @@ void ControllerBox::admit(wire::ArrayHostAdmission host, Told told) {
 }
 
 void ControllerBox::dismiss(wire::HostSession host) {
-    wire::ArrayHostAdmission dismissal{.address = whole(),
-                                       .host = host,
-                                       .port = 0,
-                                       .network_address = {},
-                                       .secret = {}};
+    wire::ArrayHostAdmission dismissal{
+        .address = whole(), .host = host, .port = 0, .network_address = {}, .secret = {}};
     const auto octets = encoded(dismissal);
     send({.command_block = {.action = ArrayAction::dismiss_host,
                             .transaction = {},
@@ -176,8 +173,7 @@ void ControllerBox::described() {
     if (!identity_ && raid::text_of_field(said.name) != name_)
         return refuse("the box there is called " + raid::text_of_field(said.name));
     const bool blank = said.cluster == wire::ClusterIdentity{};
-    if (!blank && said.cluster != owner_.cluster())
-        return refuse("it belongs to another cluster");
+    if (!blank && said.cluster != owner_.cluster()) return refuse("it belongs to another cluster");
     if (!blank && said.epoch > owner_.epoch())
         return refuse("it obeys a later controller than this one");
     identity_ = said.box;

@@ -11,13 +11,14 @@
 #include "node/array_proof.hpp"
 #include "node/box_session.hpp"
 #include "raid/order_codec.hpp"
+#include "wire/array_box.hpp"
 #include "wire/array_connection.hpp"
 #include "wire/array_superblock.hpp"
 
 namespace weft::node {
 
 /// What a box said of itself, with its parts.
-struct BoxFacts {
+struct BoxDescription {
     wire::ArrayBoxDescription box;
     struct Part {
         wire::ArraySuperblock superblock;
@@ -26,7 +27,7 @@ struct BoxFacts {
     std::map<wire::VolumeIdentity, Part> parts;
 };
 /// `truncated` or `malformed`.
-Result<BoxFacts> parse_box_facts(ConstBuffer octets);
+Result<BoxDescription> parse_box_description(ConstBuffer octets);
 
 class ControllerBox;
 
@@ -61,7 +62,7 @@ public:
     /// Why it is not up: a sentence for people.
     const std::string& trouble() const { return trouble_; }
     /// As of when it came up, or was last asked.
-    const std::optional<BoxFacts>& facts() const { return facts_; }
+    const std::optional<BoxDescription>& facts() const { return facts_; }
     std::optional<wire::BoxIdentity> identity() const { return identity_; }
 
     /// Of a volume's: the address stands in the parameters.
@@ -96,7 +97,7 @@ private:
     std::string name_;
     Address address_;
     std::optional<wire::BoxIdentity> identity_;
-    std::optional<BoxFacts> facts_;
+    std::optional<BoxDescription> facts_;
     std::string trouble_ = "it has not answered yet";
     bool up_ = false;
     std::size_t introductions_ = 0;  ///< commands of coming up that are not answered yet

@@ -51,6 +51,9 @@ std::string spare_record_name(const wire::BoxIdentity& box) {
 std::string volume_record_name(const wire::VolumeIdentity& volume) {
     return "volumes/" + show_identity(volume.octets);
 }
+std::string rebuild_record_name(const wire::VolumeIdentity& volume, std::uint8_t place) {
+    return "rebuilds/" + show_identity(volume.octets) + "/" + std::to_string(place);
+}
 
 Result<ControllerRecords> read_controller_records(NamedRecords records) {
     ControllerRecords known;
