@@ -89,10 +89,7 @@ wire::ArrayOutcome BoxNode::judge_superblock(const wire::ArraySuperblock& superb
     if (superblock.epoch != address.epoch) return Outcome::other_epoch;
     if (volume.generation != address.generation) return Outcome::other_generation;
     // The checks of a superblock that is read back are just as good before it is written.
-    if (!raid::parse_superblock(raid::encode_superblock(superblock)) || !raid::layout_of(volume))
-        return Outcome::malformed;
-    if (superblock.place >= volume.boxes || volume.members[superblock.place].box != facts_.box)
-        return Outcome::wrong_box;
+    if (!raid::parse_superblock(raid::encode_superblock(superblock))) return Outcome::malformed;
     constexpr std::uint64_t superblocks = 2 * wire::superblock_size;
     if (superblock.data_offset < superblocks || superblock.journal_length != 0 ||
         superblock.data_length / volume.chunk_bytes < volume.stripes)
