@@ -46,13 +46,6 @@ protected:
     ~VolumeManagerOwner() = default;
 };
 
-/// The controller's own share when data goes by way of it. Windows as a box has them.
-struct OwnSide {
-    StagingMemory* windows = nullptr;  ///< none: no data goes by way of this controller
-    PeerTransfers* transfers = nullptr;
-    wire::BoxIdentity identity{};  ///< how boxes know the controller's end of a connection
-};
-
 struct VolumeManagerOptions {
     PlanOptions plan{};
     OwnSide own{};
