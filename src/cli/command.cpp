@@ -29,6 +29,8 @@ constexpr Command table[] = {
      "End the commands of a target's disk and serve it no longer", unit_remove},
     {"session list", "--control PATH [--json]",
      "Say who uses the targets of a running export", session_list},
+    {"box serve", "--name NAME --data FOLDER --size SIZE --listen HOST:PORT [--json]",
+     "Be a box of an array: keep parts of volumes", box_serve},
     {"disk info", "DISK [--json]",
      "Say what a disk is and can do: a file, nbd://HOST/NAME, iscsi://HOST/TARGET/UNIT", disk_info},
     {"disk copy", "SOURCE TARGET [--json]",

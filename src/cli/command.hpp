@@ -58,6 +58,7 @@ int target_remove(const Command& self, const Arguments& arguments);
 int unit_add(const Command& self, const Arguments& arguments);
 int unit_remove(const Command& self, const Arguments& arguments);
 int session_list(const Command& self, const Arguments& arguments);
+int box_serve(const Command& self, const Arguments& arguments);
 int disk_info(const Command& self, const Arguments& arguments);
 int disk_copy(const Command& self, const Arguments& arguments);
 int initiator_ls(const Command& self, const Arguments& arguments);

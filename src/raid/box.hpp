@@ -19,6 +19,9 @@ namespace weft::raid {
 /// Names a command until it is answered; whoever carries commands chooses it.
 enum class CommandTicket : std::uint64_t {};
 
+/// The boxes of a meet_boxes' parameter list.
+Result<std::vector<wire::ArrayPeer>> parse_peers(ConstBuffer parameters, std::size_t boxes_max);
+
 class BoxOwner {
 public:
     /// Once for every command, in any order.
@@ -43,6 +46,8 @@ public:
                  ConstBuffer parameters);
     /// Requests whose window is open; none when all is quiet.
     std::size_t open_windows() const;
+    /// Nothing is under way, at disk or peers: it may be destroyed.
+    bool idle() const;
 
 private:
     struct Waiting {

@@ -72,19 +72,25 @@ void Box::take_peers(CommandTicket ticket, const wire::ArrayCommandBlock& block,
             owner_.dismiss(host->host);
         return say(ticket, ArrayOutcome::done);
     }
+    auto boxes = parse_peers(parameters, limits::boxes);
+    if (!boxes) return say(ticket, ArrayOutcome::malformed);
+    owner_.meet(*boxes);
+    say(ticket, ArrayOutcome::done);
+}
+
+Result<std::vector<wire::ArrayPeer>> parse_peers(ConstBuffer parameters, std::size_t boxes_max) {
     constexpr std::size_t head = wire_size<wire::ArrayPeerList>(),
                           size = wire_size<wire::ArrayPeer>();
-    auto list = decode<wire::ArrayPeerList>(parameters);
-    if (!list || list->count > limits::boxes || parameters.size() != head + list->count * size)
-        return say(ticket, ArrayOutcome::malformed);
+    WEFT_TRY(const auto list, decode<wire::ArrayPeerList>(parameters));
+    if (list.count > boxes_max || parameters.size() != head + list.count * size)
+        return Error{.code = Code::malformed};
     std::vector<wire::ArrayPeer> boxes;
-    for (std::size_t i = 0; i < list->count; ++i) {
-        auto peer = decode<wire::ArrayPeer>(parameters.subspan(head + i * size));
-        if (!peer || peer->place >= limits::boxes) return say(ticket, ArrayOutcome::malformed);
-        boxes.push_back(*peer);
+    for (std::size_t i = 0; i < list.count; ++i) {
+        WEFT_TRY(const auto peer, decode<wire::ArrayPeer>(parameters.subspan(head + i * size)));
+        if (peer.place >= limits::boxes) return Error{.code = Code::malformed};
+        boxes.push_back(peer);
     }
-    owner_.meet(boxes);
-    say(ticket, ArrayOutcome::done);
+    return boxes;
 }
 
 }  // namespace weft::raid

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// A volume as a block device at its controller, for initiators that know nothing of arrays: the
+// controller is then a host like any other, whose memory boxes reach by RDMA. Every request's
+// memory has a tag of its own, from when it is asked for until it is answered.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <memory>
+
+#include "raid/volume_engine.hpp"
+#include "weft/block_device.hpp"
+#include "weft/verbs.hpp"
+
+namespace weft::node {
+
+class VolumeDisk final : public BlockDevice {
+public:
+    /// `domain`: none, and only a flush can be carried out.
+    VolumeDisk(std::shared_ptr<verbs::ProtectionDomain> domain, wire::HostSession self,
+               std::function<void(raid::HostRequest&)> ask);
+    ~VolumeDisk() override;
+
+    void set_size(std::uint64_t size);
+    BlockTraits traits() const override;
+    void submit(BlockRequest& request) override;
+    std::size_t under_way() const { return runs_.size(); }
+
+private:
+    class Run;
+
+    void over(Run& run, Result<void> outcome);
+
+    std::shared_ptr<verbs::ProtectionDomain> domain_;
+    wire::HostSession self_;
+    std::function<void(raid::HostRequest&)> ask_;
+    std::uint64_t size_ = 0;
+    std::uint64_t commands_ = 0;
+    std::list<std::unique_ptr<Run>> runs_;
+};
+
+}  // namespace weft::node
