@@ -126,12 +126,17 @@ void VolumeManager::Life::lost(CommandTicket ticket) {
 }
 
 void VolumeManager::Life::carry(BoxIndex place, CommandTicket ticket, const EncodedOrder& order) {
-    const auto& identity = applied_.members[number(place)].box;
-    auto box = boxes_.find(identity);
-    if (box == boxes_.end() || !box->second.facts.up)
-        undeliverable_.push_back(ticket);
+    if (is_trusted(number(place)))
+        owner_.carry(applied_.members[number(place)].box, ticket, order);
     else
-        owner_.carry(identity, ticket, order);
+        undeliverable_.push_back(ticket);
+}
+
+/// It is there, and was not away since the engine last heard of it: else it may have forgotten what
+/// plans count on.
+bool VolumeManager::Life::is_trusted(std::uint8_t place) const {
+    auto box = boxes_.find(applied_.members[place].box);
+    return box != boxes_.end() && box->second.facts.up && !places_[place].missed;
 }
 
 SteeringTag VolumeManager::Life::window_tag(BoxIndex place, std::uint32_t window,
@@ -154,8 +159,7 @@ void VolumeManager::Life::box_failed(BoxIndex suspect, BoxIndex reporter,
     if (answer.outcome == ArrayOutcome::malformed)
         say_of(VolumeEventKind::malformed_request, number(reporter), answer.outcome);
     // Of a box that is away it is known already, and what to do about it.
-    auto box = boxes_.find(applied_.members[number(suspect)].box);
-    if (box == boxes_.end() || !box->second.facts.up) return;
+    if (!is_trusted(number(suspect))) return;
     complaints_.push_back({number(suspect), number(reporter), answer.outcome});
     changed_ = true;
 }

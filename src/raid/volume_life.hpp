@@ -144,6 +144,7 @@ private:
     void count_out(std::uint8_t place, wire::ArrayOutcome why);
     std::set<std::uint8_t> blamed() const;
     void judge_complaints();
+    bool is_trusted(std::uint8_t place) const;
     std::map<wire::BoxIdentity, BoxFacts> facts() const;
     CommandTicket remember(const Told& what);
     void carry(BoxIndex box, CommandTicket ticket, const EncodedOrder& order) override;

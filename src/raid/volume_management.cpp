@@ -115,7 +115,8 @@ VolumeStatus VolumeManager::Life::status() const {
                                   .state = member.state,
                                   .up = facts.up,
                                   .failed = facts.failed});
-        degraded = degraded || member.state != ArrayMemberState::current;
+        degraded = degraded || member.state != ArrayMemberState::current || !facts.up ||
+                   facts.missed || facts.failed;
         if (!places_[i].rebuild) continue;
         const Rebuild& rebuild = *places_[i].rebuild;
         status.rebuilds.push_back({.place = i,

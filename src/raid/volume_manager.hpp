@@ -68,6 +68,7 @@ struct BoxStanding {
     std::uint64_t data_length = 0;
 };
 
+/// Lives until what it began has ended: commands may be lost, transfers of its own must complete.
 class VolumeManager {
 public:
     VolumeManager(VolumeManagerOwner& owner, const VolumeManagerOptions& options);

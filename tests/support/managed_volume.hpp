@@ -12,7 +12,7 @@
 
 namespace weft::test {
 
-class ManagedVolume final : public RaidCluster, public raid::VolumeManagerOwner {
+class ManagedVolume final : public RaidCluster, private raid::VolumeManagerOwner {
 public:
     struct Request final : raid::HostRequest {
         std::vector<std::byte> bytes, expected;
@@ -28,8 +28,13 @@ public:
                   raid::VolumeManagerOptions wishes = {})
         : RaidCluster(*raid::Layout::make(level, box_count, 8192), stripe_count, seed),
           options(wishes),
+          own_windows(tags),
+          own_network(agenda, tags),
           shadow(stripe_count * layout.stripe_bytes()) {
         options.windows = 4;
+        options.own.windows = &own_windows;
+        options.own.transfers = &own_network;
+        options.own.identity.octets[0] = 200;
         options.window_bytes = 1 << 20;
         options.upkeep_bytes = 4096;
         options.rebuild_save_stripes = 3;
@@ -48,6 +53,7 @@ public:
         start();
     }
 
+private:
     // What the manager asks for.
     void carry(const wire::BoxIdentity& box, raid::CommandTicket ticket,
                const raid::EncodedOrder& command) override {
@@ -110,6 +116,7 @@ public:
     void event(const raid::VolumeEvent& event) override { events.push_back(event); }
     void deadline_changed() override {}
 
+public:
     // What happens to boxes.
     void drop(unsigned i) {
         if (!std::exchange(sessions[i].up, false)) return;
@@ -149,6 +156,8 @@ public:
     void replace_controller() {
         ++epoch;
         storing = false;
+        own_windows.vanish();
+        offices.back()->is_held = false;
         for (unsigned i = 0; i < boxes.size(); ++i) {
             ++sessions[i].number;
             sessions[i].queue.clear();
@@ -195,7 +204,8 @@ public:
             if (kind == 0)
                 submit(raid::HostOperation::flush, {});
             else
-                submit(kind % 2 ? raid::HostOperation::write : raid::HostOperation::read, draw());
+                submit(kind % 2 ? raid::HostOperation::write : raid::HostOperation::read, draw(),
+                       in_band_too && agenda.random() % 3 == 0);
             some_steps(agenda.random() % 40);
         }
     }
@@ -227,8 +237,11 @@ public:
     void expect_all_right() {
         ASSERT_TRUE(run_until([&] { return all_answered(); }));
         for (const auto& request : requests) {
-            ASSERT_TRUE(*request->outcome) << "code " << int(request->outcome->error().code);
-            ASSERT_EQ(request->bytes, request->expected);
+            ASSERT_TRUE(*request->outcome) << "code " << int(request->outcome->error().code) << "\n"
+                                           << story();
+            ASSERT_TRUE(request->bytes == request->expected)
+                << "at " << request->range.offset << ", " << request->range.length << " octets\n"
+                << story();
         }
     }
     /// All of it reads back, and the boxes agree.
@@ -275,7 +288,9 @@ public:
         std::deque<std::pair<raid::CommandTicket, raid::EncodedOrder>> queue;
     };
     raid::VolumeManagerOptions options;
-    std::unique_ptr<raid::VolumeManager> manager;
+    Windows own_windows;
+    Network own_network;
+    raid::VolumeManager* manager = nullptr;  ///< the one in office
     std::vector<std::byte> shadow;
     std::vector<std::unique_ptr<Request>> requests;
     std::vector<wire::BoxIdentity> identities;
@@ -288,11 +303,44 @@ public:
     Instant now{};
     unsigned commands = 0;
     int store_fails = 0;
+    bool in_band_too = false;  ///< some of the random requests go by way of the controller
     bool storing = false;
 
 private:
+    /// A manager, and who hears it: nobody, once another is in office.
+    struct Office final : raid::VolumeManagerOwner {
+        explicit Office(ManagedVolume& all) : volume(all), manager(*this, all.options) {}
+        void carry(const wire::BoxIdentity& box, raid::CommandTicket ticket,
+                   const raid::EncodedOrder& command) override {
+            if (is_held) volume.carry(box, ticket, command);
+        }
+        void create_part(const wire::BoxIdentity& box, raid::CommandTicket ticket,
+                         const wire::ArraySuperblock& superblock) override {
+            if (is_held) volume.create_part(box, ticket, superblock);
+        }
+        SteeringTag window_tag(const wire::BoxIdentity& box, std::uint32_t window,
+                               wire::TransactionNumber transaction) override {
+            return volume.window_tag(box, window, transaction);
+        }
+        void store(std::vector<raid::MetadataChange> changes) override {
+            if (is_held) volume.store(std::move(changes));
+        }
+        void needs_spare(std::uint8_t place) override {
+            if (is_held) volume.needs_spare(place);
+        }
+        void event(const raid::VolumeEvent& event) override {
+            if (is_held) volume.event(event);
+        }
+        void deadline_changed() override {}
+
+        ManagedVolume& volume;
+        bool is_held = true;
+        raid::VolumeManager manager;
+    };
+
     void start() {
-        manager = std::make_unique<raid::VolumeManager>(*this, options);
+        offices.push_back(std::make_unique<Office>(*this));
+        manager = &offices.back()->manager;
         std::vector<wire::ArrayRebuildRecord> rebuilds;
         std::optional<wire::ArrayVolume> volume;
         for (const auto& [name, record] : kept) {
@@ -343,6 +391,7 @@ private:
     }
 
     std::vector<std::unique_ptr<TestBox>> graves;
+    std::vector<std::unique_ptr<Office>> offices;  ///< transfers of old ones may still end
 };
 
 }  // namespace weft::test
