@@ -18,7 +18,7 @@ namespace {
 using nlohmann::json;
 
 struct Wishes {
-    std::string state, listen, reach, key;
+    std::string state, listen, reach, key, data_path = "third-party";
     bool as_json = false;
 };
 
@@ -61,6 +61,7 @@ void serve(const Wishes& wishes) {
     options.listen = tcp_address_of(wishes.listen);
     if (!wishes.reach.empty())
         options.reach = parse_tcp(wishes.reach).value_or(Address::tcp(wishes.reach, 0));
+    options.in_band = wishes.data_path == "inband";
     options.server.json = [&](std::unique_ptr<Stream> stream, ConstBuffer read_already) {
         if (management) management->take(std::move(stream), read_already);
     };
@@ -98,6 +99,10 @@ int controller_serve(const Command& self, const Arguments& arguments) {
                        "where boxes reach this machine, if it listens on all its addresses");
     options.add_option("--key", wishes.key,
                        "a file whose contents those who manage from elsewhere must know");
+    options
+        .add_option("--data-path", wishes.data_path,
+                    "third-party: data goes between hosts and boxes; inband: by way of here")
+        ->check(CLI::IsMember({"third-party", "inband"}));
     options.add_flag("--json", wishes.as_json, "say what happens as JSON, a line each");
     if (auto leave = parse(self, options, arguments)) return *leave;
     serve(wishes);

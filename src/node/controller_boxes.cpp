@@ -79,8 +79,8 @@ void ControllerNode::add_box(const std::string& name, const Address& address, To
     adding->patience = world_.make_timer(
         [this, number] { added(number, "it has not answered in all that time"); });
     adding->patience->set(world_.now() + options_.add_patience);
-    adding->box =
-        std::make_unique<ControllerBox>(world_, transport_, box_owner(), name, address, std::nullopt);
+    adding->box = std::make_unique<ControllerBox>(world_, transport_, box_owner(), name, address,
+                                                  std::nullopt);
     adding_[number] = std::move(adding);
 }
 
@@ -138,6 +138,7 @@ void ControllerNode::remove_box(const std::string& name, Told told) {
              box_records_.erase(identity);
              spares_.erase(identity);
              acquaintances_.erase(identity);
+             troubles_.erase(box_name(identity));
              for (const auto& [each, volume] : volumes_) volume->box_down(identity);
              if (auto found = boxes_.find(identity); found != boxes_.end()) {
                  forget_later(std::move(found->second));
@@ -152,6 +153,7 @@ void ControllerNode::remove_box(const std::string& name, Told told) {
 void ControllerNode::box_up(ControllerBox& box) {
     for (const auto& [number, adding] : adding_)
         if (adding->box.get() == &box) return keep_box(number);
+    troubles_.erase(box.name());
     note("", box.name(), "up");
     for (const auto& [identity, volume] : volumes_) volume->box_up(box);
     // Those that came earlier have not heard of it if it is new to the volume, or they are.
@@ -161,7 +163,11 @@ void ControllerNode::box_up(ControllerBox& box) {
 void ControllerNode::box_down(ControllerBox& box, const std::string& why) {
     for (const auto& [number, adding] : adding_)
         if (adding->box.get() == &box) return added(number, why);
-    note("", box.name(), "down: " + why);
+    // A box that is away is looked for again and again: that is told once.
+    if (auto [said, first] = troubles_.try_emplace(box.name()); first || said->second != why) {
+        said->second = why;
+        note("", box.name(), "down: " + why);
+    }
     if (box.identity())
         for (const auto& [identity, volume] : volumes_) volume->box_down(*box.identity());
 }

@@ -141,6 +141,7 @@ std::vector<VolumeReport> ControllerNode::volumes() const {
                             .status = volume->manager().status(),
                             .box_names = {},
                             .hosts = volume->hosts().size()};
+        volume->count(report);
         for (const auto& member : report.status.members)
             report.box_names.push_back(box_name(member.box));
         reports.push_back(std::move(report));

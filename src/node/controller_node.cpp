@@ -12,8 +12,9 @@
 namespace weft::node {
 namespace {
 
-/// The controller as a host: of initiators that know nothing of arrays.
-constexpr wire::HostSession own_session{1};
+wire::ArrayConnectionEnd host_end(wire::HostSession session) {
+    return {.role = wire::ArrayRole::host, .identity = wire::identity_of(session)};
+}
 
 bool is_any(const std::string& host) {
     return host.empty() || host == "0.0.0.0" || host == "::" || host == "*";
@@ -145,8 +146,7 @@ Result<Address> ControllerNode::open() {
                                         .port = reach.port,
                                         .network_address = *octets,
                                         .secret = new_secret()};
-    links_->appear_as({.role = wire::ArrayRole::host, .identity = wire::identity_of(own_session)},
-                      self.secret);
+    links_->appear_as(host_end(own_session), self.secret);
     admitted_[own_session] = self;
     return address;
 }
@@ -204,6 +204,9 @@ void ControllerNode::admit_host(wire::ArrayHostAdmission host,
     host.host = wire::HostSession{static_cast<std::uint64_t>(epoch_) << 32 | (++sessions_ + 1)};
     host.secret = new_secret();
     admitted_[host.host] = host;
+    if (links_ && options_.in_band)
+        (void)links_->know(host_end(host.host), host.secret,
+                           address_of(host.network_address, host.port));
     struct Round {
         std::size_t waiting = 1;
         std::function<void()> over;
@@ -224,6 +227,7 @@ void ControllerNode::admit_host(wire::ArrayHostAdmission host,
 
 void ControllerNode::dismiss_host(wire::HostSession host) {
     if (admitted_.erase(host) == 0) return;
+    if (links_) links_->forget(host_end(host));
     for (const auto& [identity, box] : boxes_)
         if (box->is_up()) box->dismiss(host);
 }

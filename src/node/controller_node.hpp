@@ -29,6 +29,9 @@ public:
         /// where it listens, if that is an address and not all of them.
         std::optional<Address> reach{};
         raid::VolumeManagerOptions volume{};
+        /// All data goes by way of this controller: for comparison, and where boxes and hosts
+        /// cannot reach each other.
+        bool in_band = false;
         IscsiServer::Options server{};
         /// How long a box that is being added may take to answer.
         Duration add_patience = std::chrono::seconds(10);
@@ -36,6 +39,8 @@ public:
     using Refusal = std::optional<std::string>;
     using Told = std::function<void(Refusal)>;
 
+    /// The controller as a host: of initiators that know nothing of arrays, and in-band.
+    static constexpr wire::HostSession own_session{1};
     static constexpr std::size_t events_kept = 1000;
     static constexpr std::size_t boxes_max = 256;
     static constexpr std::size_t volumes_max = 256;
@@ -152,6 +157,7 @@ private:
     Options options_;
     IscsiIserTransport transport_;
     std::unique_ptr<IscsiServer> server_;
+    std::vector<std::unique_ptr<BoxWindows>> spare_windows_;  ///< outlive the links
     std::unique_ptr<ArrayLinks> links_;
     std::shared_ptr<Start> start_;
     wire::ClusterIdentity cluster_{};
@@ -162,6 +168,7 @@ private:
     std::map<wire::BoxIdentity, std::unique_ptr<ControllerBox>> boxes_;
     std::map<std::uint64_t, std::shared_ptr<Adding>> adding_;
     std::uint64_t adding_number_ = 0;
+    std::map<std::string, std::string> troubles_;  ///< of boxes that are down, as last told
     std::set<wire::BoxIdentity> spares_;
     std::map<wire::VolumeIdentity, std::unique_ptr<ControllerVolume>> volumes_;
     std::set<std::string> names_taken_;  ///< by volumes that are being made

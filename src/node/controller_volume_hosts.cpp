@@ -144,6 +144,7 @@ void ControllerVolume::transfer(scsi::VendorCall& call, const wire::HostCommandB
     if (commands_.size() >= host_commands_max)
         return answer(call, HostOutcome::later, asked->command);
     ++host->second.requests;
+    ++requests_;
     auto& command =
         *commands_.emplace_back(std::make_unique<HostCommand>(*this, call, around_.world.now()));
     command.operation = block.action == HostAction::read    ? raid::HostOperation::read
@@ -174,6 +175,8 @@ void ControllerVolume::over(HostCommand& command, Result<void> outcome) {
                          .session = command.session});
         if (slow_.size() > slow_kept) slow_.pop_front();
     }
+    if (outcome && windows_ && command.operation != raid::HostOperation::flush)
+        payload_octets_ += command.range.length;
     auto* call = command.call;
     const auto number = command.command;
     std::erase_if(commands_, [&](const auto& each) { return each.get() == &command; });
@@ -190,6 +193,12 @@ std::vector<HostReport> ControllerVolume::hosts() const {
              .address = address_of(host.admission.network_address, host.admission.port),
              .requests = host.requests});
     return reports;
+}
+
+void ControllerVolume::count(VolumeReport& report) const {
+    report.requests = requests_ + disk_.requests();
+    report.orders = orders_;
+    report.payload_octets = payload_octets_ + disk_.octets();
 }
 
 std::vector<SlowOperation> ControllerVolume::slow_operations() const {

@@ -44,15 +44,16 @@ ControllerVolume* ControllerNode::find_volume(const std::string& name) {
 
 Result<void> ControllerNode::add_volume(const wire::ArrayVolume& volume,
                                         std::span<const wire::ArrayRebuildRecord> rebuilds) {
-    const bool reachable = links_ && !admitted_.empty();
-    auto options = options_.volume;
+    const bool reachable = links_ && admitted_.contains(own_session);
     auto made = std::make_unique<ControllerVolume>(
         ControllerVolume::Surroundings{.world = world_,
                                        .office = *this,
                                        .server = *server_,
-                                       .domain = reachable ? links_->domain() : nullptr,
-                                       .self = wire::HostSession{1}},
-        options, volume);
+                                       .self = own_session,
+                                       .links = reachable ? links_.get() : nullptr,
+                                       .in_band = options_.in_band,
+                                       .spare_windows = &spare_windows_},
+        options_.volume, volume);
     auto& added = *(volumes_[volume.volume] = std::move(made));
     if (auto started = added.start(rebuilds); !started) {
         volumes_.erase(volume.volume);

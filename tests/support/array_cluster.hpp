@@ -70,6 +70,7 @@ public:
         node::ControllerNode::Options options;
         options.listen = controller_address();
         options.volume = volume_options;
+        options.in_band = in_band;
         controller = std::make_unique<node::ControllerNode>(world.host("10.0.0.1"), *store,
                                                             std::move(options));
         std::optional<Result<Address>> started;
@@ -201,6 +202,7 @@ public:
     sim::World world;
     node::MemoryRecords records;
     raid::VolumeManagerOptions volume_options{};
+    bool in_band = false;
     std::unique_ptr<node::MemoryMetadataStore> store;
     std::unique_ptr<node::ControllerNode> controller;
     std::map<std::string, std::unique_ptr<node::BoxNode>> boxes;

@@ -28,7 +28,7 @@ void make_photos(ArrayCluster& array) {
     ASSERT_TRUE(array.becomes("photos", VolumeState::healthy));
 }
 
-TEST(ArrayOnSim, ServesAVolumeToInitiatorsThatKnowNothingOfArrays) {
+TEST(ControllerOnSim, ServesAVolumeToInitiatorsThatKnowNothingOfArrays) {
     ArrayCluster array(1);
     ASSERT_NO_FATAL_FAILURE(make_photos(array));
     auto& over_rdma = array.attach_ordinary("photos", true);
@@ -38,7 +38,7 @@ TEST(ArrayOnSim, ServesAVolumeToInitiatorsThatKnowNothingOfArrays) {
     EXPECT_EQ(array.read(over_tcp, 12 * 4096, octets.size()), octets);
 }
 
-TEST(ArrayOnSim, ServesAVolumeToAHostOfTheArray) {
+TEST(ControllerOnSim, ServesAVolumeToAHostOfTheArray) {
     ArrayCluster array(2);
     ASSERT_NO_FATAL_FAILURE(make_photos(array));
     auto& disk = array.attach("photos");
@@ -46,9 +46,28 @@ TEST(ArrayOnSim, ServesAVolumeToAHostOfTheArray) {
     array.write(disk, 12 * 4096, octets);
     EXPECT_EQ(array.read(disk, 12 * 4096, octets.size()), octets);
     ASSERT_EQ(array.controller->hosts().size(), 1u);
+    const auto report = array.controller->volumes().front();
+    EXPECT_EQ(report.payload_octets, 0u) << "the controller is out of the data's way";
+    EXPECT_EQ(report.requests, 2u);
+    EXPECT_GT(report.orders, 0u);
 }
 
-TEST(ArrayOnSim, ComesBackWithItsController) {
+TEST(ControllerOnSim, CarriesAllDataItselfInBand) {
+    ArrayCluster array(4);
+    array.in_band = true;
+    ASSERT_NO_FATAL_FAILURE(make_photos(array));
+    auto& disk = array.attach("photos");
+    auto& ordinary = array.attach_ordinary("photos", false);
+    const auto octets = pattern(200 * 4096, 11);
+    array.write(disk, 12 * 4096, octets);
+    EXPECT_EQ(array.read(ordinary, 12 * 4096, octets.size()), octets);
+    EXPECT_EQ(array.controller->volumes().front().payload_octets, 2 * octets.size());
+    const auto small = pattern(3 * 4096, 13);
+    array.write(ordinary, 5 * 4096, small);
+    EXPECT_EQ(array.read(disk, 5 * 4096, small.size()), small);
+}
+
+TEST(ControllerOnSim, ComesBackWithItsController) {
     ArrayCluster array(3);
     ASSERT_NO_FATAL_FAILURE(make_photos(array));
     const auto octets = pattern(64 * 4096, 9);
