@@ -30,6 +30,8 @@ public:
     virtual void meet(std::span<const wire::ArrayPeer> boxes) = 0;
     virtual void admit(const wire::ArrayHostAdmission& host) = 0;
     virtual void dismiss(wire::HostSession host) = 0;
+    /// The disk shall have so many octets from now on, those that are new being zero.
+    virtual Result<void> make_room(std::uint64_t) { return Error{.code = Code::unsupported}; }
 
 protected:
     ~BoxOwner() = default;

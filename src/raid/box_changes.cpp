@@ -41,10 +41,17 @@ void Box::take_volume(CommandTicket ticket, ConstBuffer parameters) {
         return say(ticket, ArrayOutcome::other_generation);
     if (volume->boxes <= known.place || volume->members[known.place].box != known.box)
         return say(ticket, ArrayOutcome::wrong_box);
-    if (volume->stripes > known.data_length / volume->chunk_bytes)
-        return say(ticket, ArrayOutcome::out_of_range);
     auto next = known;
     next.volume = *volume;
+    if (volume->stripes > known.data_length / volume->chunk_bytes) {
+        const std::uint64_t most = ~std::uint64_t{0} - known.data_offset;
+        const bool behind = known.journal_offset > known.data_offset;  // it would be run over
+        if (behind || volume->stripes > most / volume->chunk_bytes)
+            return say(ticket, ArrayOutcome::out_of_range);
+        next.data_length = volume->stripes * volume->chunk_bytes;
+        if (!owner_.make_room(next.data_offset + next.data_length))
+            return say(ticket, ArrayOutcome::out_of_range);
+    }
     change(ticket, next);
 }
 

@@ -16,6 +16,7 @@
 #include "raid/own_work.hpp"
 #include "raid/plan.hpp"
 #include "raid/volume_requests.hpp"
+#include "raid/volume_status.hpp"
 
 namespace weft::raid {
 
@@ -76,6 +77,7 @@ public:
     void lost(CommandTicket ticket);
 
     std::size_t requests() const { return runs_.size(); }
+    const VolumeCounters& counters() const { return counters_; }
     bool has_stuck() const;
     /// What is being written now, or will be written again.
     std::vector<Band> bands_under_way() const;
@@ -134,6 +136,7 @@ private:
     void erase(RunPlace run);
     void send_turn(RunPlace run);
     void send_own(RunPlace run, const Order& order, std::span<const PartyAccess> accesses);
+    void count(const Order& order);
     void send_end(RunPlace run, wire::ArrayAction action);
     void turn_ended(RunPlace run);
     void run_failed(RunPlace run);
@@ -159,6 +162,7 @@ private:
     std::map<CommandTicket, Sent> sent_;
     std::vector<std::uint32_t> free_windows_;
     std::uint64_t transactions_ = 0, tickets_ = 0;
+    VolumeCounters counters_;
     bool halted_ = false;
     bool starting_ = false;
 };

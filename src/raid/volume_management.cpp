@@ -105,6 +105,7 @@ VolumeStatus VolumeManager::Life::status() const {
     status.volume = volume_;
     status.requests = engine_.requests();
     status.scrub = scrub_;
+    status.counters = engine_.counters();
     bool degraded = false;
     for (std::uint8_t i = 0; i < volume_.boxes; ++i) {
         const auto& member = volume_.members[i];

@@ -291,6 +291,54 @@ TEST(VolumeManager, KeepsToTheRateItIsGiven) {
     EXPECT_GE(volume.now - before, std::chrono::seconds(ManagedVolume::stripe_count - 1));
 }
 
+TEST(VolumeManager, GrowsWhenItsBoxesCan) {
+    test::for_each_seed(9, [](std::uint64_t seed) {
+        ManagedVolume volume(level_of(seed), boxes_of(seed), seed);
+        for (auto& box : volume.boxes) box->room = 1 << 20;
+        volume.submit_randomly(10);
+        ASSERT_TRUE(volume.run_until([&] { return volume.is_healthy(); }));
+        EXPECT_EQ(volume.manager->grow(3).error().code, Code::unsupported) << "it has eight";
+        ASSERT_TRUE(volume.manager->grow(13));
+        volume.submit_randomly(10);
+        const std::uint64_t larger = 13 * volume.layout.stripe_bytes();
+        ASSERT_TRUE(volume.run_until([&] { return volume.manager->size() == larger; }));
+        volume.shadow.resize(larger);
+        volume.submit_randomly(20);
+        volume.expect_whole();
+        volume.drop(1);
+        volume.submit_randomly(10);
+        volume.bring(1);
+        volume.expect_whole();
+    });
+}
+
+TEST(VolumeManager, StaysAsItIsWhenABoxHasNoRoomToGrow) {
+    ManagedVolume volume(Level::raid5, 5, 1);
+    for (auto& box : volume.boxes) box->room = 1 << 20;
+    volume.boxes[3]->room = 0;
+    ASSERT_TRUE(volume.run_until([&] { return volume.is_healthy(); }));
+    const auto before = volume.manager->size();
+    ASSERT_TRUE(volume.manager->grow(13));
+    volume.submit_randomly(10);
+    volume.expect_whole();
+    EXPECT_EQ(volume.count(grow_refused), 1u);
+    EXPECT_EQ(volume.count(member_absent), 0u);
+    EXPECT_EQ(volume.manager->size(), before);
+    EXPECT_EQ(volume.manager->volume().stripes, ManagedVolume::stripe_count);
+}
+
+TEST(VolumeManager, CarriesNoDataUnlessItIsAskedTo) {
+    ManagedVolume volume(Level::raid5, 5, 1);
+    volume.submit_randomly(20);
+    volume.expect_all_right();
+    EXPECT_EQ(volume.manager->status().counters.payload_octets, 0u);
+    EXPECT_EQ(volume.manager->status().counters.requests, 20u);
+    EXPECT_EQ(volume.manager->status().counters.orders, volume.commands);
+    volume.submit(HostOperation::read, {0, 8192}, true);
+    volume.expect_all_right();
+    EXPECT_EQ(volume.manager->status().counters.payload_octets, 2u * 8192u) << "in, and out";
+}
+
 TEST(VolumeManager, ServesByWayOfTheControllerToo) {
     test::for_each_seed(30, [](std::uint64_t seed) {
         ManagedVolume volume(level_of(seed), boxes_of(seed), seed);

@@ -87,14 +87,22 @@ struct ScrubStatus {
     std::uint64_t mismatches = 0, repaired = 0, unchecked = 0;
 };
 
+/// Since the manager began.
+struct VolumeCounters {
+    std::uint64_t requests = 0;        ///< of hosts, answered
+    std::uint64_t orders = 0;          ///< commands to boxes, upkeep's included
+    std::uint64_t payload_octets = 0;  ///< of data by way of the controller
+};
+
 struct VolumeStatus {
     VolumeState state{};
     std::uint64_t size = 0;  ///< octets
     wire::ArrayVolume volume{};
     std::vector<MemberStatus> members;
     std::vector<RebuildStatus> rebuilds;
-    ScrubStatus scrub{};  ///< the running one, or the last
-    std::size_t requests = 0;
+    ScrubStatus scrub{};       ///< the running one, or the last
+    std::size_t requests = 0;  ///< of hosts, under way
+    VolumeCounters counters{};
 };
 
 }  // namespace weft::raid

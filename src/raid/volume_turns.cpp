@@ -22,6 +22,7 @@ void VolumeEngine::send_turn(RunPlace run) {
         const bool writes_home = std::ranges::any_of(
             order.pieces, [](const Piece& piece) { return piece.verb == Verb::commit; });
         run->committed = run->committed || writes_home;
+        count(order);
         if (order.to.kind == PartyKind::controller) {
             send_own(run, order, accesses);  // which may have ended the last of this turn
             continue;
@@ -31,6 +32,14 @@ void VolumeEngine::send_turn(RunPlace run) {
         const auto encoded = encode_order(order, envelope_of(*run, box), accesses);
         owner_.carry(box, remember(run, order.to, order.closes, parties_of(order)), encoded);
     }
+}
+
+void VolumeEngine::count(const Order& order) {
+    const bool is_ours = order.to.kind == PartyKind::controller;
+    if (!is_ours) ++counters_.orders;
+    for (const Piece& piece : order.pieces)
+        if (is_transfer(piece.verb) && (is_ours || piece.peer == the_controller))
+            counters_.payload_octets += piece.length;
 }
 
 void VolumeEngine::send_own(RunPlace run, const Order& order,
@@ -167,6 +176,7 @@ void VolumeEngine::send_end(RunPlace run, wire::ArrayAction action) {
     for (std::uint8_t box = 0; box < layout_->boxes(); ++box) {
         if (!contains(open, box)) continue;
         const auto parameters = encoded(address_of(BoxIndex{box}));
+        ++counters_.orders;
         owner_.carry(BoxIndex{box}, remember(run, party(BoxIndex{box}), true, {}),
                      {{.action = action,
                        .transaction = run->transaction,
@@ -177,7 +187,10 @@ void VolumeEngine::send_end(RunPlace run, wire::ArrayAction action) {
 }
 
 void VolumeEngine::answer(Run& run, Result<void> outcome) {
-    if (auto* request = std::exchange(run.request, nullptr)) request->completed(outcome);
+    if (auto* request = std::exchange(run.request, nullptr)) {
+        ++counters_.requests;
+        request->completed(outcome);
+    }
     if (auto* upkeep = std::exchange(run.upkeep, nullptr)) upkeep->completed(outcome);
 }
 

@@ -128,15 +128,7 @@ TEST_F(BoxOnSim, OpensAWindowUnderTheTagOfItsOrderOnlyAndNotAfterwards) {
     const auto late = order(elm, 1, Phase::parity, {fetch(from_oak, 0, 0, block)});
     EXPECT_EQ(late.outcome, ArrayOutcome::unknown_transaction)
         << "elm's own window is still the other transaction's";
-    EXPECT_EQ(elm.send({.action = ArrayAction::abort,
-                        .transaction = wire::TransactionNumber{2},
-                        .parameter_length = 64},
-                       [&] {
-                           const auto octets = encoded(address(elm, photos));
-                           return std::vector<std::byte>(octets.begin(), octets.end());
-                       }())
-                  .outcome,
-              ArrayOutcome::done);
+    EXPECT_EQ(abort(elm, 2), ArrayOutcome::done);
     EXPECT_EQ(order(elm, 1, Phase::parity, {fetch(from_oak, 0, 0, block)}).outcome,
               ArrayOutcome::passive_side_failed)
         << "a window that is closed is nobody's to read";
@@ -161,7 +153,7 @@ TEST_F(BoxOnSim, KnowsItsPartsAgainAndWhatIsOnThem) {
     const auto before = oak.describe();
     const auto expected = of_host(0, 8 * block);
     for (bool orderly : {true, false}) {
-        orderly ? oak.stop() : oak.cut_power();
+        orderly ? oak.stop() : oak.cut_power_at_rest();
         oak.start();
         auto said = *decode<wire::ArrayBoxDescription>(oak.describe());
         auto was = *decode<wire::ArrayBoxDescription>(before);
@@ -176,6 +168,7 @@ TEST_F(BoxOnSim, KnowsItsPartsAgainAndWhatIsOnThem) {
               ArrayOutcome::passive_side_failed)
         << "whom it may meet it has to be told again";
     introduce();
+    EXPECT_EQ(abort(oak, 2), ArrayOutcome::done);
     write(oak, 3, 0, block);
 }
 
@@ -308,44 +301,50 @@ TEST_F(BoxOnSim, DoesNotStartInAnothersFolderOrWithAnothersDisk) {
     elm.start();
 }
 
-/// A part is there or it is not, whenever the power goes; and nothing is left over of it.
-TEST(BoxOnSimProperty, HasAPartWhollyOrNotAtAll) {
-    class Bench : public BoxOnSim {
-    public:
-        void TestBody() override {}
-        void run(std::uint64_t seed) {
-            for (auto* box : {&oak, &elm, &ash}) box->start();
-            ASSERT_EQ(oak.send(ArrayAction::new_epoch, address(oak)), ArrayOutcome::done);
-            std::vector<std::byte> parameters;
-            for (const auto& octet : encoded(address(oak, photos))) parameters.push_back(octet);
-            for (const auto& octet : encoded(superblock(oak, 0))) parameters.push_back(octet);
-            bool answered = false;
-            oak.session->send({.action = ArrayAction::create_part,
-                               .parameter_length = static_cast<std::uint32_t>(parameters.size())},
-                              parameters, 0, [&](Result<node::BoxReply> reply) {
-                                  answered = reply && reply->answer.outcome == ArrayOutcome::done;
-                              });
-            world.run_for(Duration(seed * 2'000'000));
-            const bool was_answered = answered;
-            oak.cut_power();
-            oak.start();
-            const auto said = oak.description();
-            if (was_answered) {
-                EXPECT_EQ(said.parts, 1);
-            }
-            EXPECT_EQ(said.free, said.parts == 1 ? 62u << 20 : 64u << 20);
-            EXPECT_EQ(create(oak, 0),
-                      said.parts == 1 ? ArrayOutcome::already_there : ArrayOutcome::done);
-            ++(said.parts == 1 ? whole : none);
+/// A box whose power goes while it is given a part.
+class CutShort final : public BoxOnSim {
+public:
+    enum class Left : std::uint8_t { nothing, part };
+
+    void TestBody() override {}
+    Left give_a_part_for(Duration time) {
+        for (auto* box : {&oak, &elm, &ash}) box->start();
+        EXPECT_EQ(oak.send(ArrayAction::new_epoch, address(oak)), ArrayOutcome::done);
+        std::vector<std::byte> parameters;
+        for (const auto& octet : encoded(address(oak, photos))) parameters.push_back(octet);
+        for (const auto& octet : encoded(superblock(oak, 0))) parameters.push_back(octet);
+        bool answered = false;
+        oak.session->send({.action = ArrayAction::create_part,
+                           .parameter_length = static_cast<std::uint32_t>(parameters.size())},
+                          parameters, 0, [&](Result<node::BoxReply> reply) {
+                              answered = reply && reply->answer.outcome == ArrayOutcome::done;
+                          });
+        world.run_for(time);
+        const bool was_answered = answered;
+        oak.cut_power_amid();
+        oak.start();
+        const auto said = oak.description();
+        if (was_answered) {
+            EXPECT_EQ(said.parts, 1);
         }
-        static inline int whole = 0, none = 0;
-    };
-    test::for_each_seed(30, [](std::uint64_t seed) {
-        Bench bench;
-        bench.run(seed);
+        EXPECT_EQ(said.free, said.parts == 1 ? 62u << 20 : 64u << 20);
+        EXPECT_EQ(create(oak, 0),
+                  said.parts == 1 ? ArrayOutcome::already_there : ArrayOutcome::done);
+        EXPECT_EQ(oak.description().parts, 1);
+        return said.parts == 1 ? Left::part : Left::nothing;
+    }
+};
+
+TEST(BoxOnSimProperty, HasAPartWhollyOrNotAtAllWheneverThePowerGoes) {
+    int whole = 0, nothing = 0;
+    test::for_each_seed(30, [&](std::uint64_t seed) {
+        static std::vector<CutShort*> left_behind;  // see cut_power_amid()
+        left_behind.push_back(new CutShort);
+        const auto left = left_behind.back()->give_a_part_for(std::chrono::milliseconds(2 * seed));
+        ++(left == CutShort::Left::part ? whole : nothing);
     });
-    EXPECT_GT(Bench::whole, 0);
-    EXPECT_GT(Bench::none, 0);
+    EXPECT_GT(whole, 0);
+    EXPECT_GT(nothing, 0);
 }
 
 }  // namespace

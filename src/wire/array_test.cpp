@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "support/header_walk.hpp"
+#include "wire/array_box.hpp"
 #include "wire/array_connection.hpp"
 #include "wire/array_host.hpp"
 #include "wire/array_superblock.hpp"
@@ -117,6 +118,26 @@ TEST(ArraySuperblock, SaysAllThereIsToKnowOfTheVolume) {
     superblock.volume.members[2] = {{}, ArrayMemberState::absent, 0};
     walk.expect(superblock);
     walk.take(superblock_size - wire_size<ArraySuperblock>());
+    walk.expect_end();
+}
+
+TEST(ArrayBox, SaysWhatItIsAndKeepsWhoItIs) {
+    HeaderWalk walk("raid/box.hex");
+    walk.expect(ArrayBoxDescription{.box = {counting(0x30)},
+                                    .cluster = {counting(0x10)},
+                                    .epoch = Epoch{3},
+                                    .name = field<64>("oak"),
+                                    .size = 1 << 30,
+                                    .free = 1 << 29,
+                                    .window_limit = 4 << 20,
+                                    .windows = 32,
+                                    .parts = 2});
+    walk.expect(ArrayBoxFile{.box = {counting(0x30)},
+                             .cluster = {counting(0x10)},
+                             .epoch = Epoch{3},
+                             .name = field<64>("oak"),
+                             .parts = 1});
+    walk.expect(ArrayBoxPart{.volume = {counting(0x20)}, .size = 1 << 29, .begun = true});
     walk.expect_end();
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error_text.hpp"
 #include "node/array_address.hpp"
 #include "node/box_node.hpp"
 #include "node/box_session.hpp"
@@ -67,11 +68,23 @@ public:
         run_until([&] { return node->quiet(); });
         node.reset();
     }
-    void cut_power() {
+    /// Nothing may be under way.
+    void cut_power_at_rest() {
         session.reset();
         world.host(machine).power_cut();
-        node.reset();
         world.host(machine).power_on();
+        stop();
+    }
+    /// At any time. What the box waits for then never comes, so that it cannot be taken apart: it
+    /// stays, deaf and dumb, and so must the world.
+    void cut_power_amid() {
+        world.host(machine).power_cut();
+        world.host(machine).power_on();
+        session->drop({.code = Code::disconnected});
+        run_until([&] { return !session->is_up(); });
+        session.reset();
+        static std::vector<node::BoxNode*> left_behind;
+        left_behind.push_back(node.release());
     }
 
     wire::ArrayAnswer send(const wire::ArrayCommandBlock& block,
@@ -239,6 +252,16 @@ protected:
         const auto encoded = raid::encode_order(
             {.phase = phase, .closes = closes, .pieces = pieces}, envelope, accesses);
         return box.send(encoded.command_block, encoded.parameters);
+    }
+    /// Ends a transaction, whatever of it there is.
+    wire::ArrayOutcome abort(TestBox& box, std::uint64_t transaction) {
+        const auto where = encoded(address(box, photos));
+        return box
+            .send({.action = wire::ArrayAction::abort,
+                   .transaction = wire::TransactionNumber{transaction},
+                   .parameter_length = where.size()},
+                  {where.begin(), where.end()})
+            .outcome;
     }
     SteeringTag tag(TestBox& box, std::uint64_t transaction) {
         if (!box.session || !box.session->is_up()) return SteeringTag{0x1200};

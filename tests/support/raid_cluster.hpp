@@ -53,6 +53,12 @@ public:
         agenda_.later([this, &request] { request.completed(perform(request)); });
     }
 
+    void grow(std::uint64_t size) {
+        AlignedBytes larger(size);
+        std::ranges::copy(octets.all(), larger.all().begin());
+        octets = larger;
+    }
+
     AlignedBytes octets;
     AlignedBytes lasting{0};  ///< as of the last flush: what is left when the power goes
     bool broken = false;
@@ -145,6 +151,7 @@ public:
     std::function<void(raid::CommandTicket, const wire::ArrayAnswer&)> on_answer;
     std::vector<wire::ArrayPeer> met;
     std::vector<wire::HostSession> admitted, dismissed;
+    std::uint64_t room = 0;  ///< the disk may grow to
     SlowDisk disk;
 
 private:
@@ -158,6 +165,11 @@ private:
     }
     void admit(const wire::ArrayHostAdmission& host) override { admitted.push_back(host.host); }
     void dismiss(wire::HostSession host) override { dismissed.push_back(host); }
+    Result<void> make_room(std::uint64_t octets) override {
+        if (octets > room) return Error{Code::exhausted};
+        disk.grow(octets);
+        return {};
+    }
 
     Network network_;
 

@@ -114,6 +114,15 @@ GREETINGS = [
     (bytes(15) + b"\x01", "address"), (bytes(range(32)), "secret"),
 ]
 
+BOX_FILES = [
+    (b"WeftDsc1", "description"), (BOX, "box"), (CLUSTER, "cluster"), (number(8, 3), "epoch"),
+    (field("oak", 64), "name"), (number(8, 1 << 30), "size"), (number(8, 1 << 29), "free"),
+    (number(4, 4 << 20), "window limit"), (number(2, 32), "windows"), (number(2, 2), "parts"),
+    (b"WeftIde1", "a box's file"), (BOX, "box"), (CLUSTER, "cluster"), (number(8, 3), "epoch"),
+    (field("oak", 64), "name"), (number(2, 1), "parts"), (bytes(6), "reserved"),
+    (VOLUME, "part: its volume"), (number(8, 1 << 29), "size"), (bytes(7) + b"\x01", "begun"),
+]
+
 HOST = [
     (b"\xd0\x40", "operation: array; action: hello"), (number(8, 0), "command"),
     (number(4, 104), "length"), (bytes(2), "reserved, control"),
@@ -151,6 +160,7 @@ def main():
     write("superblock.hex", "A box's superblock.", SUPERBLOCK + [
         (rest, "zeroes"), (number(4, crc32c(body + rest)), "CRC32C")])
     write("records.hex", "Records of a controller's store, one behind another.", RECORDS)
+    write("box.hex", "What a box says of itself, and what it keeps of itself.", BOX_FILES)
     write("greetings.hex", "How the ends of a connection introduce themselves.", GREETINGS)
     write("host.hex", "A host says hello, is welcomed, writes, and is answered.", HOST)
 
