@@ -99,10 +99,13 @@ public:
         ASSERT_FALSE(*told) << **told;
         ASSERT_TRUE(box->listen(box_address(name)));
     }
+    /// What it was doing must have ended, or the deaf rest of it could not be taken apart.
     void cut_power(const std::string& name) {
         world.host(machine_of(name)).power_cut();
-        boxes.erase(name);
         world.host(machine_of(name)).power_on();
+        boxes[name]->stop();
+        EXPECT_TRUE(run_until([&] { return boxes[name]->quiet(); }));
+        boxes.erase(name);
     }
 
     /// What management is told: nothing, or why not.
