@@ -31,9 +31,10 @@ constexpr Command table[] = {
      "Say who uses the targets of a running export", session_list},
     {"box serve", "--name NAME --data FOLDER --size SIZE --listen HOST:PORT [--json]",
      "Be a box of an array: keep parts of volumes", box_serve},
-    {"controller serve", "--state FILE --listen HOST:PORT [--reach HOST] [--key FILE] [--json]",
+    {"controller serve", "--state FILE --listen HOST:PORT [--reach HOST] [--key FILE] "
+     "[--data-path third-party|inband] [--json]",
      "Be the controller of an array: know its boxes, serve its volumes", controller_serve},
-    {"box add", "NAME HOST:PORT --controller HOST:PORT [--json]",
+    {"box add", "NAME HOST:PORT --controller HOST:PORT [--join] [--json]",
      "Let a box belong to an array", box_add},
     {"box list", "--controller HOST:PORT [--json]",
      "Say which boxes an array has, and how they are", box_list},

@@ -204,7 +204,8 @@ const std::map<std::string, Handler>& handlers() {
         {"list boxes", [](const Desk& d) { d.reply(list_of(d.controller.boxes(), box_json)); }},
         {"add box",
          [](const Desk& d) {
-             d.controller.add_box(d.text("name"), tcp_address_of(d.text("address")), d.told());
+             d.controller.add_box(d.text("name"), tcp_address_of(d.text("address")),
+                                  d.request.value("join", false), d.told());
          }},
         {"remove box", [](const Desk& d) { d.controller.remove_box(d.text("name"), d.told()); }},
         {"list volumes", list_volumes},

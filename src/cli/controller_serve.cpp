@@ -33,7 +33,7 @@ std::unique_ptr<store::SqliteStore> open_store(LinuxWorld& world, const std::str
     if (opened) return std::move(*opened);
     if (opened.error().code == Code::malformed)
         throw Refusal{fmt::format("{}: it is no state of a controller", show_foreign(path))};
-    throw Refusal{fmt::format("{}: {}", show_foreign(path), to_text(opened.error().code))};
+    throw Refusal{fmt::format("{}: it cannot be opened, or the disk failed", show_foreign(path))};
 }
 
 void announce(const Wishes& wishes, const Address& listening, node::ControllerNode& controller) {
@@ -66,9 +66,6 @@ void serve(const Wishes& wishes) {
         if (management) management->take(std::move(stream), read_already);
     };
     node::ControllerNode controller(*world, *store, options);
-    controller.on_event([&](const node::ControllerEvent& event) {
-        print_news(wishes.as_json ? show_json(event_json(*world, event)) : sentence_of(event));
-    });
     management.emplace(*world, read_key(wishes.key), [&](const json& request, auto reply) {
         answer_management(*world, controller, request, reply);
     });
@@ -81,7 +78,14 @@ void serve(const Wishes& wishes) {
         throw Refusal{fmt::format("the controller cannot start on {}: {}",
                                   show_foreign(wishes.listen), to_text(started->error()))};
     }
-    serve_until_stopped(*world, controller, [&] { announce(wishes, **started, controller); });
+    auto tell = [&](const node::ControllerEvent& event) {
+        print_news(wishes.as_json ? show_json(event_json(*world, event)) : sentence_of(event));
+    };
+    serve_until_stopped(*world, controller, [&] {
+        announce(wishes, **started, controller);
+        for (const auto& event : controller.events()) tell(event);  // of before
+        controller.on_event(tell);
+    });
     management.reset();
     world->run_until([&] { return store->quiet(); });
 }

@@ -173,12 +173,23 @@ void ControllerBox::described() {
     if (!identity_ && raid::text_of_field(said.name) != name_)
         return refuse("the box there is called " + raid::text_of_field(said.name));
     const bool blank = said.cluster == wire::ClusterIdentity{};
+    if (!blank && (said.cluster != owner_.cluster() || said.epoch > owner_.epoch()) && joins())
+        return;
     if (!blank && said.cluster != owner_.cluster()) return refuse("it belongs to another cluster");
     if (!blank && said.epoch > owner_.epoch())
         return refuse("it obeys a later controller than this one");
     identity_ = said.box;
     if (blank || said.epoch < owner_.epoch()) return set_epoch();
     introduce();
+}
+
+bool ControllerBox::joins() {
+    return owner_.join(*this, facts_->box.cluster, facts_->box.epoch,
+                       [this, session = session_](bool well) {
+                           if (session != session_) return;
+                           if (!well) return refuse("its cluster could not be joined");
+                           described();
+                       });
 }
 
 void ControllerBox::set_epoch() {

@@ -40,6 +40,10 @@ public:
     virtual void box_up(ControllerBox& box) = 0;
     /// Not told before it was up, but for the first attempt: `why` is a sentence.
     virtual void box_down(ControllerBox& box, const std::string& why) = 0;
+    /// The box obeys another cluster, or a later controller: whether we become that. If so, told
+    /// when it has been tried.
+    virtual bool join(const ControllerBox& box, wire::ClusterIdentity cluster, wire::Epoch epoch,
+                      std::function<void(bool)> told) = 0;
 
 protected:
     ~ControllerBoxOwner() = default;
@@ -70,6 +74,8 @@ public:
     /// The same, made here.
     void send(wire::ArrayAction action, const wire::ArrayAddress& address,
               std::span<const std::byte> rest, Told told);
+    /// With a new session: it is to hear of another epoch.
+    void begin_again() { link_.drop({.code = Code::disconnected}); }
     /// Asks what it is again: free space and parts have changed.
     void describe(std::function<void(bool)> told);
     /// Tells it whom to meet, all of them.
@@ -89,6 +95,7 @@ private:
     void described();
     void introduce();
     void refuse(const std::string& why);
+    bool joins();
     void set_epoch();
     void finish(bool well);
 

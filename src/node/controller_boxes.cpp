@@ -17,6 +17,7 @@ struct ControllerNode::Adding {
     std::unique_ptr<ControllerBox> box;
     std::string address_text;
     std::unique_ptr<Timer> patience;
+    bool joins = false;
     Told told;
 };
 
@@ -62,7 +63,8 @@ bool ControllerNode::is_member(const wire::BoxIdentity& box) const {
 
 // ----------------------------------------------------------------------------- add and remove
 
-void ControllerNode::add_box(const std::string& name, const Address& address, Told told) {
+void ControllerNode::add_box(const std::string& name, const Address& address, bool join,
+                             Told told) {
     if (!wire::is_array_name(name))
         return told("'" + name + "' is no name for a box: small letters, digits, '-' and '.'");
     if (find_box(name) != nullptr) return told("there is a box " + name + " already");
@@ -75,6 +77,7 @@ void ControllerNode::add_box(const std::string& name, const Address& address, To
     const auto number = ++adding_number_;
     auto adding = std::make_shared<Adding>();
     adding->address_text = text;
+    adding->joins = join;
     adding->told = std::move(told);
     adding->patience = world_.make_timer(
         [this, number] { added(number, "it has not answered in all that time"); });
@@ -146,6 +149,63 @@ void ControllerNode::remove_box(const std::string& name, Told told) {
              }
              told(std::nullopt);
          });
+}
+
+// ------------------------------------------------------------------------- a cluster whose state
+// is lost
+
+/// Office in a cluster whose boxes have obeyed a later controller than ours is won by being later
+/// still: the store counts up until it is so.
+class ControllerNode::Joining final : public raid::MetadataElection {
+public:
+    static constexpr unsigned elections_max = 100'000;
+
+    Joining(ControllerNode& owner, wire::ClusterIdentity cluster, wire::Epoch beyond,
+            std::function<void(bool)> told)
+        : owner_(owner), cluster_(cluster), beyond_(beyond), told_(std::move(told)) {}
+
+    void begin() { owner_.store_.elect(*this); }
+    void completed(Result<void> outcome) override {
+        if (outcome && epoch <= beyond_ && ++elections_ < elections_max) return begin();
+        const std::unique_ptr<Joining> self(this);
+        --owner_.commits_;
+        owner_.joining_ = false;
+        if (!outcome || epoch <= beyond_) return told_(false);
+        owner_.joined(cluster_, epoch, told_);
+    }
+
+private:
+    ControllerNode& owner_;
+    wire::ClusterIdentity cluster_;
+    wire::Epoch beyond_;
+    std::function<void(bool)> told_;
+    unsigned elections_ = 0;
+};
+
+bool ControllerNode::join(const ControllerBox& box, wire::ClusterIdentity cluster,
+                          wire::Epoch epoch, std::function<void(bool)> told) {
+    const bool wished = std::ranges::any_of(adding_, [&](const auto& each) {
+        return each.second->box.get() == &box && each.second->joins;
+    });
+    const bool free = cluster == cluster_ || boxes_.empty();
+    if (!wished || !free || !volumes_.empty() || joining_) return false;
+    joining_ = true;
+    ++commits_;  // the store is at work
+    (new Joining(*this, cluster, epoch, std::move(told)))->begin();
+    return true;
+}
+
+void ControllerNode::joined(wire::ClusterIdentity cluster, wire::Epoch epoch,
+                            const std::function<void(bool)>& told) {
+    cluster_ = cluster;
+    epoch_ = epoch;
+    if (links_) links_->set_office(cluster_, epoch_);
+    for (const auto& [identity, box] : boxes_) box->begin_again();  // they are to hear of it
+    const wire::ArrayClusterRecord record{
+        .cluster = cluster_, .epoch = epoch_, .controller = controller_};
+    note("", "", "became the controller of cluster " + show_identity(cluster_.octets));
+    keep({{cluster_record_name, raid::encode_record(record)}},
+         [told](Result<void> kept) { told(kept.has_value()); });
 }
 
 // -------------------------------------------------------------------------------- up and down

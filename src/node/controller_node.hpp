@@ -57,7 +57,9 @@ public:
     void start(std::function<void(Result<Address>)> told);
     void on_event(std::function<void(const ControllerEvent&)> hear) { hear_ = std::move(hear); }
 
-    void add_box(const std::string& name, const Address& address, Told told);
+    /// `join`: if the box is of another cluster, become that cluster's controller; as long as there
+    /// are no volumes here. For one whose state is lost: its volumes are assembled next.
+    void add_box(const std::string& name, const Address& address, bool join, Told told);
     void remove_box(const std::string& name, Told told);
     struct VolumeWishes {
         std::string name;
@@ -98,6 +100,7 @@ public:
 
 private:
     class Commit;
+    class Joining;
     struct Start;
     struct Adding;
     struct Creation;
@@ -120,6 +123,8 @@ private:
     std::vector<wire::ArrayHostAdmission> hosts_of(const ControllerBox& box) override;
     void box_up(ControllerBox& box) override;
     void box_down(ControllerBox& box, const std::string& why) override;
+    bool join(const ControllerBox& box, wire::ClusterIdentity cluster, wire::Epoch epoch,
+              std::function<void(bool)> told) override;
 
     ControllerBoxOwner& box_owner() { return *this; }
     void elected(Result<void> outcome);
@@ -129,6 +134,8 @@ private:
                             std::span<const wire::ArrayRebuildRecord> rebuilds);
     void added(std::uint64_t number, Refusal refusal);
     void keep_box(std::uint64_t number);
+    void joined(wire::ClusterIdentity cluster, wire::Epoch epoch,
+                const std::function<void(bool)>& told);
     Refusal plan_creation(const VolumeWishes& wishes, Creation& creation);
     void parts_created(const std::shared_ptr<Creation>& creation);
     /// As far as the box is up; what is left there is shown as unclaimed.
@@ -164,6 +171,7 @@ private:
     wire::Epoch epoch_{};
     Octets<16> controller_{};
     bool deposed_ = false;
+    bool joining_ = false;
     std::map<wire::BoxIdentity, wire::ArrayBoxRecord> box_records_;
     std::map<wire::BoxIdentity, std::unique_ptr<ControllerBox>> boxes_;
     std::map<std::uint64_t, std::shared_ptr<Adding>> adding_;

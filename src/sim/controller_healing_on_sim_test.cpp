@@ -146,6 +146,44 @@ TEST(ControllerHealing, RemembersWhoIsAbsentWhenItComesBack) {
     array.check();
 }
 
+TEST(ControllerHealing, PutsAVolumeTogetherFromItsBoxesAlone) {
+    Photos array(8);
+    array.cut_power("elm");
+    array.scribble(5);  // elm's superblock is of yesterday now
+    array.stop_controller();
+    array.records = {};
+    array.start_controller();
+    auto& controller = *array.controller;
+    auto add = [&](const std::string& name, bool join) {
+        return array.refusal_of([&](auto told) {
+            controller.add_box(name, ArrayCluster::box_address(name), join, std::move(told));
+        });
+    };
+    auto assemble = [&] {
+        return array.refusal_of(
+            [&](auto told) { controller.assemble_volume("photos", std::move(told)); });
+    };
+    EXPECT_EQ(assemble(), "no box that is up has a part of photos");
+    array.start_box("elm");
+    for (const auto& name : {"elm", "oak"}) {
+        const auto refusal = add(name, true);
+        ASSERT_FALSE(refusal) << *refusal;
+    }
+    EXPECT_EQ(assemble(), "too few boxes that have the newest of photos are up");
+    for (const auto& name : {"ash", "fir"}) {
+        const auto refusal = add(name, true);
+        ASSERT_FALSE(refusal) << *refusal;
+    }
+    ASSERT_TRUE(array.run_until([&] {
+        return std::ranges::all_of(controller.boxes(), [](const auto& box) { return box.up; });
+    }));
+    const auto refusal = assemble();
+    ASSERT_FALSE(refusal) << *refusal;
+    ASSERT_TRUE(array.becomes("photos", VolumeState::healthy)) << "elm is rebuilt";
+    array.check();
+    array.scrub_finds_nothing();
+}
+
 TEST(ControllerHealing, DeletesAVolumeAndHasItsRoomAgain) {
     Photos array(6);
     auto& controller = *array.controller;
@@ -176,7 +214,7 @@ TEST(ControllerHealing, RefusesWhatMakesNoSense) {
     auto& controller = *array.controller;
     auto add = [&](const std::string& name, const Address& address) {
         return array.refusal_of(
-            [&](auto told) { controller.add_box(name, address, std::move(told)); });
+            [&](auto told) { controller.add_box(name, address, false, std::move(told)); });
     };
     for (const auto& name : {"oak", "elm", "ash"}) array.add_box(name);
     EXPECT_EQ(add("oak", ArrayCluster::box_address("oak")), "there is a box oak already");
@@ -202,7 +240,7 @@ TEST(ControllerHealing, RefusesWhatMakesNoSense) {
     array.records = {};
     array.start_controller();
     EXPECT_EQ(array.refusal_of([&](auto told) {
-        array.controller->add_box("oak", ArrayCluster::box_address("oak"), std::move(told));
+        array.controller->add_box("oak", ArrayCluster::box_address("oak"), false, std::move(told));
     }),
               "oak at 10.0.0.10:3260: it belongs to another cluster");
 }

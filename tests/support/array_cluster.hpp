@@ -118,8 +118,9 @@ public:
     }
     void add_box(const std::string& name) {
         start_box(name);
-        const auto refusal = refusal_of(
-            [&](auto told) { controller->add_box(name, box_address(name), std::move(told)); });
+        const auto refusal = refusal_of([&](auto told) {
+            controller->add_box(name, box_address(name), false, std::move(told));
+        });
         ASSERT_FALSE(refusal) << *refusal;
     }
     std::optional<std::string> create(const std::string& name, raid::Level level,
