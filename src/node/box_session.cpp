@@ -91,7 +91,8 @@ BoxSession::BoxSession(World& world, IscsiTransport& transport, Options options,
 
 BoxSession::~BoxSession() {
     *alive_ = false;
-    initiator_.reset();  // its session forgets the commands first
+    if (initiator_) initiator_->session().forget_all();
+    initiator_.reset();  // and with it goes what could still touch the commands' memory
     for (auto& command : commands_)
         if (auto told = command->take_told()) told(Error{.code = Code::disconnected});
 }

@@ -147,7 +147,8 @@ void ControllerNode::parts_created(const std::shared_ptr<Creation>& creation) {
         creation->told(creation->refusal);
     };
     if (creation->refusal) return fail();
-    keep({{volume_record_name(creation->volume.volume), raid::encode_record(creation->volume)}},
+    keep({{raid::volume_record_name(creation->volume.volume),
+           raid::encode_record(creation->volume)}},
          [this, creation, name, fail, alive = alive_](Result<void> kept) {
              if (!*alive) return;
              if (kept) kept = add_volume(creation->volume, {});
@@ -185,9 +186,9 @@ void ControllerNode::delete_volume(const std::string& name, Told told) {
     if (auto hosts = volume->hosts(); !hosts.empty())
         return told(name + " is in use by " + hosts.front().name);
     std::vector<raid::MetadataChange> changes{
-        {volume_record_name(volume->identity()), std::nullopt}};
+        {raid::volume_record_name(volume->identity()), std::nullopt}};
     for (std::uint8_t place = 0; place < volume->manager().volume().boxes; ++place)
-        changes.push_back({rebuild_record_name(volume->identity(), place), std::nullopt});
+        changes.push_back({raid::rebuild_record_name(volume->identity(), place), std::nullopt});
     keep(std::move(changes), [this, identity = volume->identity(), name, told = std::move(told),
                               alive = alive_](Result<void> kept) {
         if (!*alive) return;
@@ -230,7 +231,7 @@ void ControllerNode::assemble_volume(const std::string& name, Told told) {
     }
     const auto& volume = assembled->volume;
     names_taken_.insert(name);
-    keep({{volume_record_name(volume.volume), raid::encode_record(volume)}},
+    keep({{raid::volume_record_name(volume.volume), raid::encode_record(volume)}},
          [this, volume, name, told = std::move(told), alive = alive_](Result<void> kept) {
              if (!*alive) return;
              names_taken_.erase(name);

@@ -74,7 +74,11 @@ Health health_of(const wire::ArrayVolume& volume) {
         const auto& member = volume.members[place];
         if (member.state == wire::ArrayMemberState::current) continue;
         const bool rebuilding = member.state == wire::ArrayMemberState::rebuilding;
-        health.lose(BoxIndex{place}, rebuilding ? member.rebuilt_stripes : 0);
+        health.lose({.box = BoxIndex{place},
+                     .rebuilt_stripes = rebuilding ? member.rebuilt_stripes : 0,
+                     .ahead = 0,
+                     .takes_orders = rebuilding,
+                     .lacks = nullptr});
     }
     return health;
 }

@@ -46,13 +46,6 @@ protected:
     ~VolumeManagerOwner() = default;
 };
 
-/// The controller's own share when data goes by way of it. Windows as a box has them.
-struct OwnSide {
-    StagingMemory* windows = nullptr;  ///< none: no data goes by way of this controller
-    PeerTransfers* transfers = nullptr;
-    wire::BoxIdentity identity{};  ///< how boxes know the controller's end of a connection
-};
-
 struct VolumeManagerOptions {
     PlanOptions plan{};
     OwnSide own{};
@@ -75,6 +68,7 @@ struct BoxStanding {
     std::uint64_t data_length = 0;
 };
 
+/// Lives until what it began has ended: commands may be lost, transfers of its own must complete.
 class VolumeManager {
 public:
     VolumeManager(VolumeManagerOwner& owner, const VolumeManagerOptions& options);
