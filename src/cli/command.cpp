@@ -75,6 +75,9 @@ constexpr Command table[] = {
      "Limit how fast a volume is rebuilt", rebuild_rate},
     {"scrub", "VOLUME [--repair] [--stop] [--wait] --controller HOST:PORT [--json]",
      "Look whether the boxes of a volume agree", scrub},
+    {"host attach", "VOLUME --controller HOST:PORT (--nbd-unix PATH | --nbd HOST:PORT | "
+     "--iscsi HOST:PORT)…",
+     "Attach to a volume and serve it to programs of this machine", host_attach},
     {"host list", "--controller HOST:PORT [--json]",
      "Say which hosts use an array's volumes", host_list},
     {"events", "--controller HOST:PORT [--follow] [--json]",
