@@ -81,6 +81,7 @@ private:
     void meet(std::span<const wire::ArrayPeer> boxes) override;
     void admit(const wire::ArrayHostAdmission& host) override;
     void dismiss(wire::HostSession host) override;
+    Result<std::unique_ptr<BlockDevice>> larger_disk(BoxPart& part, std::uint64_t octets) override;
 
     // Starting.
     std::string path_of(const wire::VolumeIdentity& volume) const;

@@ -177,6 +177,18 @@ void BoxNode::undo_part(Call& call, const wire::VolumeIdentity& volume, Outcome 
     save([this, &call, outcome](Result<void>) { end_change(call, outcome); });
 }
 
+/// The file learns of it when it is next replaced; until then the disk itself says how large it is.
+Result<std::unique_ptr<BlockDevice>> BoxNode::larger_disk(BoxPart& part, std::uint64_t octets) {
+    auto* entry = facts_.find(part.volume());
+    if (octets > entry->size + free_bytes()) return Error{.code = Code::exhausted};
+    const auto path = path_of(part.volume());
+    if (auto grown = world_.provide_disk(path, octets); !grown) return grown.error();
+    WEFT_TRY(auto disk, world_.open_disk({.path = path}));
+    entry->size = disk->traits().size;
+    tell("the part of volume " + raid::text_of_field(part.superblock().volume.name) + " has grown");
+    return disk;
+}
+
 void BoxNode::delete_part(Call& call, const Command& command) {
     if (command.parameters.size() != wire_size<wire::ArrayAddress>())
         return end_change(call, Outcome::malformed);

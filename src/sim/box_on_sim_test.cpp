@@ -216,6 +216,32 @@ TEST_F(BoxOnSim, HasNoMorePartsThanItHasRoomFor) {
     EXPECT_EQ(oak.description().parts, 1);
 }
 
+TEST_F(BoxOnSim, GrowsAPartAsFarAsItHasRoom) {
+    oak.size = 4u << 20;
+    set_up();
+    auto grown = superblock(oak, 0).volume;
+    auto where = address(oak, photos);
+    grown.generation = wire::Generation{2};
+    grown.stripes = 100;
+    EXPECT_EQ(oak.send(ArrayAction::store_volume, where, grown), ArrayOutcome::out_of_range);
+    EXPECT_EQ(oak.description().free, 2u << 20);
+    grown.stripes = 32;
+    ASSERT_EQ(oak.send(ArrayAction::store_volume, where, grown), ArrayOutcome::done);
+    EXPECT_EQ(oak.description().free, 1u << 20);
+    generation = wire::Generation{2};
+    fill_host(0, 8 * block, 9);
+    ASSERT_EQ(order(oak, 1, Phase::stage, {fetch(raid::the_host, 0, 0, 8 * block)}).outcome,
+              ArrayOutcome::done);
+    const std::uint64_t last = (2u << 20) - 8 * block;
+    ASSERT_EQ(order(oak, 1, Phase::commit, {commit(0, last, 8 * block)}, true).outcome,
+              ArrayOutcome::done);
+    EXPECT_EQ(home(oak, last, 8 * block), of_host(0, 8 * block))
+        << "where there was nothing before";
+    oak.stop();
+    oak.start();
+    EXPECT_EQ(oak.description().free, 1u << 20);
+}
+
 TEST_F(BoxOnSim, RefusesSuperblocksThatAreNotItsOwn) {
     set_up();
     ASSERT_EQ(oak.send(ArrayAction::delete_part, address(oak, photos)), ArrayOutcome::done);
