@@ -58,7 +58,7 @@ void VolumeManager::Life::box_up(const wire::BoxIdentity& identity, const BoxSta
     if (place && !can_lose(volume_, *place) &&
         volume_.members[*place].state == ArrayMemberState::current) {
         box.facts.missed = false;
-        places_[*place].missed.reset();
+        places_[*place].missed = false;
     }
     greet(identity, box);
     if (place && !starting_) say_of(VolumeEventKind::box_returned, *place);
@@ -93,13 +93,8 @@ void VolumeManager::Life::box_down(const wire::BoxIdentity& identity) {
     const bool was_up = std::exchange(box.facts.up, false);
     const auto place = place_of(identity);
     if (!place || !started_) return;
-    if (was_up && volume_.members[*place].state != ArrayMemberState::absent) {
-        // A flush that succeeds later says nothing of what it had then.
-        auto& missed = places_[*place].missed;
-        if (!missed) missed.emplace(volume_.stripes);
-        missed->add(log_.unflushed());
-        box.facts.missed = true;
-    }
+    if (was_up && volume_.members[*place].state != ArrayMemberState::absent)
+        box.facts.missed = places_[*place].missed = true;
     if (applied_.members[*place].box == identity) {
         const auto open = engine_.lost(BoxIndex{*place});
         box.left_open.insert(box.left_open.end(), open.begin(), open.end());
@@ -133,7 +128,7 @@ void VolumeManager::Life::carry(BoxIndex place, CommandTicket ticket, const Enco
 }
 
 /// It is there, and was not away since the engine last heard of it: else it may have forgotten what
-/// plans count on.
+/// plans count on, and a flush it took part in would say nothing of that.
 bool VolumeManager::Life::is_trusted(std::uint8_t place) const {
     auto box = boxes_.find(applied_.members[place].box);
     return box != boxes_.end() && box->second.facts.up && !places_[place].missed;
@@ -193,15 +188,15 @@ void VolumeManager::Life::count_out(std::uint8_t place, ArrayOutcome why) {
 
 /// Of two that do not reach each other, the one with more such partners; of equals the one that
 /// was to be reached.
-std::set<std::uint8_t> VolumeManager::Life::blamed() const {
-    std::map<std::uint8_t, std::set<std::uint8_t>> partners;
-    for (const auto& complaint : complaints_) {
-        partners[complaint.suspect].insert(complaint.reporter);
-        partners[complaint.reporter].insert(complaint.suspect);
+std::set<std::uint8_t> VolumeManager::Life::blamed() {
+    for (const auto& [suspect, reporter, why] : complaints_) {
+        if (suspect == reporter) continue;
+        partners_[suspect].insert(reporter);
+        partners_[reporter].insert(suspect);
     }
     std::set<std::uint8_t> blame;
     for (const auto& [suspect, reporter, why] : complaints_) {
-        const bool reporters = partners[reporter].size() > partners[suspect].size();
+        const bool reporters = partners_[reporter].size() > partners_[suspect].size();
         blame.insert(reporters ? reporter : suspect);
     }
     return blame;
@@ -235,12 +230,8 @@ void VolumeManager::Life::judge_complaints() {
 void VolumeManager::Life::writing(std::span<const Band> bands) {
     log_.wrote(bands);
     for (std::uint8_t i = 0; i < applied_.boxes; ++i) {
-        Place& place = places_[i];
-        const bool absent = applied_.members[i].state == ArrayMemberState::absent;
-        for (const Band& band : bands) {
-            if (absent && place.lacks) place.lacks->add(band.stripe);
-            if (place.missed) place.missed->add(band.stripe);
-        }
+        if (applied_.members[i].state != ArrayMemberState::absent || !places_[i].lacks) continue;
+        for (const Band& band : bands) places_[i].lacks->add(band.stripe);
     }
 }
 

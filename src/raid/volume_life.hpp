@@ -71,7 +71,7 @@ private:
     };
     struct Place {
         std::optional<RegionMap> lacks;   ///< of one that is absent: what it will have to be given
-        std::optional<RegionMap> missed;  ///< of one that was away: what it may not have kept
+        bool missed = false;              ///< its box was away since the engine last heard of it
         bool blank = false;               ///< its box has just been given an empty part
         std::optional<Rebuild> rebuild;   ///< of one that is being rebuilt
         std::uint64_t rebuilds = 0;       ///< begun: tells the work of one from that of another
@@ -142,7 +142,7 @@ private:
     void greet(const wire::BoxIdentity& box, BoxState& state);
     bool can_count_out(std::uint8_t place) const;
     void count_out(std::uint8_t place, wire::ArrayOutcome why);
-    std::set<std::uint8_t> blamed() const;
+    std::set<std::uint8_t> blamed();
     void judge_complaints();
     bool is_trusted(std::uint8_t place) const;
     std::map<wire::BoxIdentity, BoxFacts> facts() const;
@@ -188,6 +188,7 @@ private:
     std::uint64_t tickets_ = 0;
     std::vector<CommandTicket> undeliverable_;
     std::vector<Complaint> complaints_;
+    std::map<std::uint8_t, std::set<std::uint8_t>> partners_;  ///< that have fallen out, lately
     Storing storing_ = Storing::nothing;
     bool started_ = false, starting_ = false, serving_ = false, deposed_ = false, given_up_ = false;
     bool start_expired_ = false;

@@ -235,6 +235,7 @@ void VolumeManager::Life::apply() {
     stop_timer_.stop();
     retry_timer_.stop();
     complaints_.clear();
+    partners_.clear();
     changed_ = true;
     if (!was_serving) say(VolumeEventKind::started);
     (void)engine_.set_volume(cluster_, epoch_, volume_, health());
@@ -251,7 +252,6 @@ RegionMap VolumeManager::Life::lacks_of(std::uint8_t index, const wire::ArrayMem
     }
     if (was.state == ArrayMemberState::absent) return place.lacks ? *place.lacks : lacks;
     lacks.add(log_.unflushed());
-    if (place.missed) lacks.add(*place.missed);
     if (place.rebuild) lacks.add(place.rebuild->left_from(place.lasting_mark));
     return lacks;
 }
@@ -275,7 +275,7 @@ void VolumeManager::Life::take_places(const wire::ArrayVolume& before) {
             else
                 begin_rebuild(i, was);
         }
-        place.missed.reset();
+        place.missed = false;
     }
 }
 

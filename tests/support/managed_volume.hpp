@@ -66,6 +66,10 @@ private:
             auto [next, what] = std::move(sessions[i].queue.front());
             sessions[i].queue.pop_front();
             ++commands;
+            if (lost_commits > 0 && is_commit(what)) {
+                --lost_commits;
+                return manager->lost(next);
+            }
             boxes[i]->box.receive(in_session(next, session), what.command_block, what.parameters);
         });
     }
@@ -303,6 +307,7 @@ public:
     Instant now{};
     unsigned commands = 0;
     int store_fails = 0;
+    int lost_commits = 0;      ///< so many of the next orders that write home get lost on their way
     bool in_band_too = false;  ///< some of the random requests go by way of the controller
     bool storing = false;
 
@@ -338,6 +343,12 @@ private:
         raid::VolumeManager manager;
     };
 
+    static bool is_commit(const raid::EncodedOrder& order) {
+        if (!wire::is_order(order.command_block.action)) return false;
+        const auto header = decode<wire::ArrayOrderHeader>(order.parameters);
+        return header && header->participants != 0 &&
+               header->phase == static_cast<std::uint8_t>(raid::Phase::commit);
+    }
     void start() {
         offices.push_back(std::make_unique<Office>(*this));
         manager = &offices.back()->manager;
