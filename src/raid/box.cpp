@@ -24,6 +24,12 @@ std::size_t Box::open_windows() const {
     return static_cast<std::size_t>(std::ranges::count(windows_, true, &Window::open));
 }
 
+bool Box::idle() const {
+    return changes_.empty() && std::ranges::none_of(windows_, [](const Window& window) {
+               return window.work != nullptr;
+           });
+}
+
 ArrayOutcome Box::check(const wire::ArrayAddress& address) const {
     const auto& known = keeper_.current();
     if (address.cluster != known.cluster) return ArrayOutcome::wrong_cluster;
@@ -111,7 +117,9 @@ ArrayOutcome Box::place(const ReceivedOrder& order) {
     Buffer memory{};
     if (envelope.window_length != 0) {
         auto opened = staging_.open(envelope.window, envelope.window_tag, envelope.window_length);
-        if (!opened) return ArrayOutcome::no_room;
+        if (!opened)
+            return opened.error().code == Code::malformed ? ArrayOutcome::malformed
+                                                          : ArrayOutcome::no_room;
         memory = *opened;
     }
     window.open = true;

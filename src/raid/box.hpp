@@ -19,6 +19,9 @@ namespace weft::raid {
 /// Names a command until it is answered; whoever carries commands chooses it.
 enum class CommandTicket : std::uint64_t {};
 
+/// The boxes of a meet_boxes' parameter list.
+Result<std::vector<wire::ArrayPeer>> parse_peers(ConstBuffer parameters, std::size_t boxes_max);
+
 class BoxOwner {
 public:
     /// Once for every command, in any order.
@@ -27,6 +30,8 @@ public:
     virtual void meet(std::span<const wire::ArrayPeer> boxes) = 0;
     virtual void admit(const wire::ArrayHostAdmission& host) = 0;
     virtual void dismiss(wire::HostSession host) = 0;
+    /// The disk shall have so many octets from now on, those that are new being zero.
+    virtual Result<void> make_room(std::uint64_t) { return Error{.code = Code::unsupported}; }
 
 protected:
     ~BoxOwner() = default;
@@ -43,6 +48,8 @@ public:
                  ConstBuffer parameters);
     /// Requests whose window is open; none when all is quiet.
     std::size_t open_windows() const;
+    /// Nothing is under way, at disk or peers: it may be destroyed.
+    bool idle() const;
 
 private:
     struct Waiting {

@@ -41,10 +41,17 @@ void Box::take_volume(CommandTicket ticket, ConstBuffer parameters) {
         return say(ticket, ArrayOutcome::other_generation);
     if (volume->boxes <= known.place || volume->members[known.place].box != known.box)
         return say(ticket, ArrayOutcome::wrong_box);
-    if (volume->stripes > known.data_length / volume->chunk_bytes)
-        return say(ticket, ArrayOutcome::out_of_range);
     auto next = known;
     next.volume = *volume;
+    if (volume->stripes > known.data_length / volume->chunk_bytes) {
+        const std::uint64_t most = ~std::uint64_t{0} - known.data_offset;
+        const bool behind = known.journal_offset > known.data_offset;  // it would be run over
+        if (behind || volume->stripes > most / volume->chunk_bytes)
+            return say(ticket, ArrayOutcome::out_of_range);
+        next.data_length = volume->stripes * volume->chunk_bytes;
+        if (!owner_.make_room(next.data_offset + next.data_length))
+            return say(ticket, ArrayOutcome::out_of_range);
+    }
     change(ticket, next);
 }
 
@@ -72,19 +79,25 @@ void Box::take_peers(CommandTicket ticket, const wire::ArrayCommandBlock& block,
             owner_.dismiss(host->host);
         return say(ticket, ArrayOutcome::done);
     }
+    auto boxes = parse_peers(parameters, limits::boxes);
+    if (!boxes) return say(ticket, ArrayOutcome::malformed);
+    owner_.meet(*boxes);
+    say(ticket, ArrayOutcome::done);
+}
+
+Result<std::vector<wire::ArrayPeer>> parse_peers(ConstBuffer parameters, std::size_t boxes_max) {
     constexpr std::size_t head = wire_size<wire::ArrayPeerList>(),
                           size = wire_size<wire::ArrayPeer>();
-    auto list = decode<wire::ArrayPeerList>(parameters);
-    if (!list || list->count > limits::boxes || parameters.size() != head + list->count * size)
-        return say(ticket, ArrayOutcome::malformed);
+    WEFT_TRY(const auto list, decode<wire::ArrayPeerList>(parameters));
+    if (list.count > boxes_max || parameters.size() != head + list.count * size)
+        return Error{.code = Code::malformed};
     std::vector<wire::ArrayPeer> boxes;
-    for (std::size_t i = 0; i < list->count; ++i) {
-        auto peer = decode<wire::ArrayPeer>(parameters.subspan(head + i * size));
-        if (!peer || peer->place >= limits::boxes) return say(ticket, ArrayOutcome::malformed);
-        boxes.push_back(*peer);
+    for (std::size_t i = 0; i < list.count; ++i) {
+        WEFT_TRY(const auto peer, decode<wire::ArrayPeer>(parameters.subspan(head + i * size)));
+        if (peer.place >= limits::boxes) return Error{.code = Code::malformed};
+        boxes.push_back(peer);
     }
-    owner_.meet(boxes);
-    say(ticket, ArrayOutcome::done);
+    return boxes;
 }
 
 }  // namespace weft::raid

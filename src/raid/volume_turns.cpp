@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests under way: turns of orders, what is answered to them, and how they end.
+#include <algorithm>
+#include <bit>
+
+#include "raid/volume_engine.hpp"
+
+namespace weft::raid {
+
+void VolumeEngine::send_turn(RunPlace run) {
+    const auto& orders = run->plan.orders;
+    const std::size_t first = run->next;
+    std::size_t end = first;
+    while (end < orders.size() && orders[end].phase == orders[first].phase &&
+           orders[end].round == orders[first].round)
+        ++end;
+    run->next = end;
+    run->unanswered = end - first;
+    const auto accesses = accesses_of(*run);
+    for (std::size_t i = first; i < end; ++i) {
+        const Order& order = run->plan.orders[i];
+        const bool writes_home = std::ranges::any_of(
+            order.pieces, [](const Piece& piece) { return piece.verb == Verb::commit; });
+        run->committed = run->committed || writes_home;
+        count(order);
+        if (order.to.kind == PartyKind::controller) {
+            send_own(run, order, accesses);  // which may have ended the last of this turn
+            continue;
+        }
+        const BoxIndex box = order.to.box;
+        run->open |= only(number(box));
+        const auto encoded = encode_order(order, envelope_of(*run, box), accesses);
+        owner_.carry(box, remember(run, order.to, order.closes, parties_of(order)), encoded);
+    }
+}
+
+void VolumeEngine::count(const Order& order) {
+    const bool is_ours = order.to.kind == PartyKind::controller;
+    if (!is_ours) ++counters_.orders;
+    for (const Piece& piece : order.pieces)
+        if (is_transfer(piece.verb) && (is_ours || piece.peer == the_controller))
+            counters_.payload_octets += piece.length;
+}
+
+void VolumeEngine::send_own(RunPlace run, const Order& order,
+                            std::span<const PartyAccess> accesses) {
+    ReceivedOrder received{.order = order, .envelope = envelope_of(*run, {}), .parties = {}};
+    for (const Party& named : parties_of(order))
+        received.parties.push_back(*std::ranges::find(accesses, named, &PartyAccess::party));
+    const auto ticket = remember(run, the_controller, false, parties_of(order));
+    own_.start(run->window, ticket, std::move(received));
+}
+
+void VolumeEngine::own_order_ended(CommandTicket ticket, const OrderResult& result) {
+    answered(ticket, {.outcome = result.outcome, .party = result.party, .piece = result.piece});
+}
+
+void VolumeEngine::answered(CommandTicket ticket, const wire::ArrayAnswer& answer) {
+    auto found = sent_.find(ticket);
+    if (found == sent_.end()) return;  // of a box that was given up meanwhile
+    const Sent sent = std::move(found->second);
+    sent_.erase(found);
+    Run& run = *sent.run;
+    if (answer.outcome != wire::ArrayOutcome::done && run.stage == Stage::running)
+        order_failed(sent, answer);
+    else if (sent.closes)
+        run.open &= ~only(number(sent.to.box));
+    if (run.upkeep && run.upkeep->kind == UpkeepKind::scrub && run.stage == Stage::running)
+        run.digests.push_back({.row = answer.row_digest, .diagonals = answer.diagonal_digests});
+    if (--run.unanswered == 0) turn_ended(sent.run);
+}
+
+void VolumeEngine::lost(CommandTicket ticket) {
+    answered(ticket, {.outcome = wire::ArrayOutcome::unknown_transaction});
+}
+
+std::vector<wire::TransactionNumber> VolumeEngine::lost(BoxIndex box) {
+    std::vector<CommandTicket> tickets;
+    std::vector<wire::TransactionNumber> left_open;
+    for (const auto& [ticket, sent] : sent_) {
+        if (sent.to != party(box)) continue;
+        tickets.push_back(ticket);
+        left_open.push_back(sent.run->transaction);
+    }
+    // A box that is gone has no window; ending the request need not wait for it.
+    for (auto* runs : {&runs_, &upkeeps_}) {
+        for (Run& run : *runs) {
+            if ((run.open & only(number(box))) != 0) left_open.push_back(run.transaction);
+            run.open &= ~only(number(box));
+        }
+    }
+    for (auto ticket : tickets) answered(ticket, {.outcome = wire::ArrayOutcome::disk_failed});
+    std::ranges::sort(left_open);
+    const auto repeated = std::ranges::unique(left_open);
+    left_open.erase(repeated.begin(), repeated.end());
+    return left_open;
+}
+
+void VolumeEngine::order_failed(const Sent& sent, const wire::ArrayAnswer& answer) {
+    Run& run = *sent.run;
+    run.failed = true;
+    Party suspect = sent.to;
+    if (answer.outcome == wire::ArrayOutcome::passive_side_failed &&
+        answer.party < sent.parties.size())
+        suspect = sent.parties[answer.party];
+    // A host that cannot be reached has nobody to be answered to, and nobody else has failed.
+    if (suspect == the_host) {
+        run.refusal = Error{Code::disconnected};
+        return;
+    }
+    if (suspect == the_controller && sent.to == the_controller) {
+        run.refusal = Error{Code::io_failed};
+        return;
+    }
+    if (suspect == the_controller) suspect = sent.to;  // who does not reach us
+    // Planned for a volume that has changed since: it is simply tried again.
+    if (run.generation != volume_.generation) return;
+    run.stuck = true;
+    if (answer.outcome == wire::ArrayOutcome::no_room) return owner_.no_room(sent.to.box);
+    if (answer.outcome == wire::ArrayOutcome::malformed) run.refusal = Error{Code::io_failed};
+    const BoxIndex reporter = sent.to.kind == PartyKind::box ? sent.to.box : suspect.box;
+    owner_.box_failed(suspect.box, reporter, answer);
+}
+
+void VolumeEngine::turn_ended(RunPlace run) {
+    if (run->stage == Stage::running) {
+        const bool more = run->next < run->plan.orders.size();
+        // Made for boxes that may no longer be those in its places: it begins again, as long as
+        // nothing has gone home.
+        if (more && !run->committed && run->generation != volume_.generation) run->failed = true;
+        if (!run->failed && more) return send_turn(run);
+        run->stage = Stage::ending;
+        if (!run->failed) {
+            judge_digests(*run);
+            run->done += run->part;
+            if (run->done == run->length) answer(*run, {});
+        }
+        if (run->open != 0)
+            return send_end(run,
+                            run->failed ? wire::ArrayAction::abort : wire::ArrayAction::release);
+    }
+    if (std::exchange(run->own_open, false)) own_.close(run->window);
+    free_windows_.push_back(run->window);
+    if (run->failed)
+        run_failed(run);
+    else if (run->done < run->length)
+        start(run);  // its next part, and its rows are its own until all is done
+    else
+        erase(run);
+    start_what_may();
+}
+
+void VolumeEngine::run_failed(RunPlace run) {
+    run->anew = run->anew || (run->committed && run->exclusive);
+    if (run->upkeep && !run->refusal) run->refusal = Error{Code::io_failed};
+    if (run->refusal) return refuse(run, *run->refusal);
+    run->stage = Stage::waiting;
+    run->stuck = run->stuck && run->generation == volume_.generation;
+    run->plan = {};
+}
+
+/// Of one part of a stripe; a column that is missing leaves nothing to compare.
+void VolumeEngine::judge_digests(Run& run) {
+    if (!run.upkeep || run.upkeep->kind != UpkeepKind::scrub) return;
+    const bool enough = layout_->level() == Level::mirror ? run.digests.size() > 1
+                                                          : run.digests.size() == layout_->boxes();
+    if (!enough)
+        run.upkeep->checked = false;
+    else if (!digests_agree(*layout_, run.digests))
+        run.upkeep->agrees = false;
+}
+
+void VolumeEngine::send_end(RunPlace run, wire::ArrayAction action) {
+    const Mask open = std::exchange(run->open, 0);
+    run->unanswered = static_cast<std::size_t>(std::popcount(open));
+    for (std::uint8_t box = 0; box < layout_->boxes(); ++box) {
+        if (!contains(open, box)) continue;
+        const auto parameters = encoded(address_of(BoxIndex{box}));
+        ++counters_.orders;
+        owner_.carry(BoxIndex{box}, remember(run, party(BoxIndex{box}), true, {}),
+                     {{.action = action,
+                       .transaction = run->transaction,
+                       .parameter_length = static_cast<std::uint32_t>(parameters.size()),
+                       .control = {}},
+                      {parameters.begin(), parameters.end()}});
+    }
+}
+
+void VolumeEngine::answer(Run& run, Result<void> outcome) {
+    if (auto* request = std::exchange(run.request, nullptr)) {
+        ++counters_.requests;
+        request->completed(outcome);
+    }
+    if (auto* upkeep = std::exchange(run.upkeep, nullptr)) upkeep->completed(outcome);
+}
+
+CommandTicket VolumeEngine::remember(RunPlace run, Party to, bool closes,
+                                     std::vector<Party> parties) {
+    const CommandTicket ticket{++tickets_};
+    sent_.emplace(ticket, Sent{run, to, closes, std::move(parties)});
+    return ticket;
+}
+
+wire::ArrayAddress VolumeEngine::address_of(BoxIndex box) const {
+    return {.cluster = cluster_,
+            .volume = volume_.volume,
+            .box = volume_.members[number(box)].box,
+            .generation = volume_.generation,
+            .epoch = epoch_};
+}
+
+OrderEnvelope VolumeEngine::envelope_of(const Run& run, BoxIndex box) {
+    return {.address = address_of(box),
+            .transaction = run.transaction,
+            .host = run.request ? run.request->session : wire::HostSession{},
+            .host_command = run.request ? run.request->command : 0,
+            .participants = run.plan.participants,
+            .window = run.window,
+            .window_tag = owner_.window_tag(box, run.window, run.transaction),
+            .window_length = run.plan.box_windows[number(box)]};
+}
+
+std::vector<PartyAccess> VolumeEngine::accesses_of(const Run& run) {
+    std::vector<PartyAccess> accesses;
+    if (run.request) {
+        accesses.push_back(run.request->memory);
+        accesses[0].party = the_host;
+        accesses[0].base += run.done;
+    }
+    if (run.own_open)
+        accesses.push_back({.party = the_controller,
+                            .tag = owner_.own_window_tag(run.window, run.transaction),
+                            .base = 0,
+                            .identity = options_.own.identity});
+    for (std::uint8_t box = 0; box < layout_->boxes(); ++box)
+        accesses.push_back({.party = party(BoxIndex{box}),
+                            .tag = owner_.window_tag(BoxIndex{box}, run.window, run.transaction),
+                            .base = 0,
+                            .identity = volume_.members[box].box});
+    return accesses;
+}
+
+}  // namespace weft::raid
