@@ -18,7 +18,7 @@ from cluster import Cluster, Failed
 BOXES = ("oak", "elm", "ash", "fir", "yew")
 LOST, NEWCOMER = "ash", "ivy"
 VOLUME = "photos"
-BOX_SIZE = "512M"
+BOX_SIZE, VOLUME_SIZE = "128M", "320M"
 DATA_BYTES = 256 << 20
 NBD, ISCSI = "127.0.0.1:10809", "127.0.0.1:3260"
 CONTROLLER = "127.0.0.1:7800"
@@ -70,7 +70,7 @@ class Demo:
             self.cluster.start_box(name, BOX_SIZE)
             self.cluster.add_box(name)
         volume = self.cluster.tell("volume", "create", VOLUME, "--level", 5, "--boxes",
-                                   ",".join(BOXES), "--chunk", "128K")
+                                   ",".join(BOXES), "--chunk", "128K", "--size", VOLUME_SIZE)
         self.cluster.attach(VOLUME, "host", "--nbd", NBD, "--iscsi", ISCSI)
         say(f"The volume {VOLUME} is there: {volume['size'] >> 20} MiB, RAID 5 on "
             f"{', '.join(BOXES)}.")
@@ -102,6 +102,8 @@ class Demo:
         self.cluster.start_box(NEWCOMER, BOX_SIZE)
         self.cluster.add_box(NEWCOMER)
         self.cluster.tell("member", "replace", VOLUME, LOST, NEWCOMER)
+        self.cluster.wait_until(VOLUME, lambda status: status["rebuilds"] or
+                                status["state"] == "healthy")
         self.weft("rebuild", "status", VOLUME, "--controller", self.cluster.controller.address())
         self.cluster.wait_until(VOLUME, lambda status: status["state"] == "healthy")
         self.cluster.tell("box", "remove", LOST)
