@@ -135,12 +135,12 @@ class Array:
         return json.loads(done.stdout[done.stdout.index("{"):])["jobs"][0]
 
     def used(self):
-        status = self.cluster.status(VOLUME)
+        counters = self.cluster.status(VOLUME)["counters"]
         return {"cpu": cpu_seconds(self.cluster.controller.process),
                 "controller": self.network.octets(self.space("controller")),
                 "host": self.network.octets(self.space("host")),
-                "orders": status["orders"], "requests": status["requests"],
-                "payload": status["payload_bytes"]}
+                "orders": counters["orders"], "requests": counters["requests"],
+                "payload": counters["payload_bytes"]}
 
     def measure(self, operation, size, seconds):
         before = self.used()

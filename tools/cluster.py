@@ -6,6 +6,7 @@ what was started is stopped by stop(), whatever became of it.
 """
 import json
 import pathlib
+import secrets
 import signal
 import subprocess
 import time
@@ -75,6 +76,9 @@ class Cluster:
         self.weft = str(weft)
         self.folder = pathlib.Path(folder)
         self.before = before
+        self.key = self.folder / "key"  # for a controller that is not on the loopback
+        self.key.write_text(secrets.token_hex(32) + "\n")
+        self.key.chmod(0o600)
         self.controller = None
         self.boxes = {}
         self.hosts = {}
@@ -85,7 +89,8 @@ class Cluster:
 
     def start_controller(self, listen="127.0.0.1:0", *more):
         self.controller = self.role("controller", "controller", "serve", "--state",
-                                    self.folder / "state.db", "--listen", listen, *more).start()
+                                    self.folder / "state.db", "--listen", listen, "--key",
+                                    self.key, *more).start()
         # Its hosts and boxes know it by its port: the next one of it has the same.
         listening = self.controller.address()
         self.controller.command[self.controller.command.index("--listen") + 1] = listening
@@ -106,7 +111,7 @@ class Cluster:
     def tell(self, *words, timeout=120):
         """A command of `weft` to the controller; its JSON."""
         command = [*self.before("controller"), self.weft, *map(str, words), "--controller",
-                   self.controller.address(), "--json"]
+                   self.controller.address(), "--key", self.key, "--json"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
         if done.returncode != 0:
             raise Failed(f"{' '.join(map(str, words))}: {(done.stderr or done.stdout).strip()}")
