@@ -34,7 +34,10 @@ struct Said {
         };
         append(box);
         append(superblock);
-        for (std::uint8_t octet : {0, 0, 18, 0, 0, 0, 19, 0}) all.push_back(std::byte{octet});
+        for (auto tag : {SteeringTag{0x1200}, SteeringTag{0x1300}}) {
+            all.resize(all.size() + 4);
+            store_big_endian<4>(static_cast<std::uint32_t>(tag), &all[all.size() - 4]);
+        }
         return all;
     }
 
