@@ -58,9 +58,13 @@ int box_add(const Command& self, const Arguments& arguments) {
     ArrayWishes array;
     options.add_option("NAME", name, "the box's name, as weft box serve was given it")->required();
     options.add_option("ADDRESS", address, "HOST:PORT it listens on")->required();
+    bool join = false;
+    options.add_flag("--join", join,
+                     "if it is of another cluster, the controller becomes that cluster's: for one "
+                     "whose state is lost");
     array.declare(options);
     if (auto leave = parse(self, options, arguments)) return *leave;
-    return array.do_it({{"do", "add box"}, {"name", name}, {"address", address}},
+    return array.do_it({{"do", "add box"}, {"name", name}, {"address", address}, {"join", join}},
                        fmt::format("{} belongs to the array now.", show_foreign(name)));
 }
 

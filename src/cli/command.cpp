@@ -31,9 +31,10 @@ constexpr Command table[] = {
      "Say who uses the targets of a running export", session_list},
     {"box serve", "--name NAME --data FOLDER --size SIZE --listen HOST:PORT [--key FILE] [--json]",
      "Be a box of an array: keep parts of volumes", box_serve},
-    {"controller serve", "--state FILE --listen HOST:PORT [--reach HOST] [--key FILE] [--json]",
+    {"controller serve", "--state FILE --listen HOST:PORT [--reach HOST] [--key FILE] "
+     "[--data-path third-party|inband] [--json]",
      "Be the controller of an array: know its boxes, serve its volumes", controller_serve},
-    {"box add", "NAME HOST:PORT --controller HOST:PORT [--json]",
+    {"box add", "NAME HOST:PORT --controller HOST:PORT [--join] [--json]",
      "Let a box belong to an array", box_add},
     {"box list", "--controller HOST:PORT [--json]",
      "Say which boxes an array has, and how they are", box_list},
@@ -74,6 +75,9 @@ constexpr Command table[] = {
      "Limit how fast a volume is rebuilt", rebuild_rate},
     {"scrub", "VOLUME [--repair] [--stop] [--wait] --controller HOST:PORT [--json]",
      "Look whether the boxes of a volume agree", scrub},
+    {"host attach", "VOLUME --controller HOST:PORT (--nbd-unix PATH | --nbd HOST:PORT | "
+     "--iscsi HOST:PORT)…",
+     "Attach to a volume and serve it to programs of this machine", host_attach},
     {"host list", "--controller HOST:PORT [--json]",
      "Say which hosts use an array's volumes", host_list},
     {"events", "--controller HOST:PORT [--follow] [--json]",

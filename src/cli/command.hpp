@@ -81,6 +81,7 @@ int rebuild_pause(const Command& self, const Arguments& arguments);
 int rebuild_resume(const Command& self, const Arguments& arguments);
 int rebuild_rate(const Command& self, const Arguments& arguments);
 int scrub(const Command& self, const Arguments& arguments);
+int host_attach(const Command& self, const Arguments& arguments);
 int host_list(const Command& self, const Arguments& arguments);
 int events(const Command& self, const Arguments& arguments);
 int slow_operations(const Command& self, const Arguments& arguments);

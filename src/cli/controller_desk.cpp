@@ -100,7 +100,11 @@ json volume_json(const node::VolumeReport& report) {
             {"generation", static_cast<std::uint64_t>(status.volume.generation)},
             {"target", wire::volume_target_name(report.name)},
             {"hosts", report.hosts},
-            {"requests", status.requests},
+            {"requests_under_way", status.requests},
+            {"counters",
+             {{"requests", report.requests},
+              {"orders", report.orders},
+              {"payload_bytes", report.payload_octets}}},
             {"members", members},
             {"rebuilds", rebuilds},
             {"scrub",
@@ -200,7 +204,8 @@ const std::map<std::string, Handler>& handlers() {
         {"list boxes", [](const Desk& d) { d.reply(list_of(d.controller.boxes(), box_json)); }},
         {"add box",
          [](const Desk& d) {
-             d.controller.add_box(d.text("name"), tcp_address_of(d.text("address")), d.told());
+             d.controller.add_box(d.text("name"), tcp_address_of(d.text("address")),
+                                  d.request.value("join", false), d.told());
          }},
         {"remove box", [](const Desk& d) { d.controller.remove_box(d.text("name"), d.told()); }},
         {"list volumes", list_volumes},

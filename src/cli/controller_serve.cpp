@@ -18,7 +18,7 @@ namespace {
 using nlohmann::json;
 
 struct Wishes {
-    std::string state, listen, reach, key;
+    std::string state, listen, reach, key, data_path = "third-party";
     bool as_json = false;
 };
 
@@ -33,7 +33,7 @@ std::unique_ptr<store::SqliteStore> open_store(LinuxWorld& world, const std::str
     if (opened) return std::move(*opened);
     if (opened.error().code == Code::malformed)
         throw Refusal{fmt::format("{}: it is no state of a controller", show_foreign(path))};
-    throw Refusal{fmt::format("{}: {}", show_foreign(path), to_text(opened.error().code))};
+    throw Refusal{fmt::format("{}: it cannot be opened, or the disk failed", show_foreign(path))};
 }
 
 void announce(const Wishes& wishes, const Address& listening, node::ControllerNode& controller) {
@@ -52,6 +52,27 @@ void announce(const Wishes& wishes, const Address& listening, node::ControllerNo
     std::fflush(stdout);
 }
 
+/// The controller as serve_until_stopped() ends it: not for ever, whatever hosts still wait for.
+class Ending {
+public:
+    Ending(LinuxWorld& world, node::ControllerNode& controller)
+        : world_(world),
+          controller_(controller),
+          timer_(world.make_timer([this] { late_ = true; })) {}
+    void drain() { controller_.drain(); }
+    void stop() {
+        controller_.stop();
+        timer_->set(world_.now() + std::chrono::seconds(5));
+    }
+    bool quiet() const { return late_ || controller_.quiet(); }
+
+private:
+    LinuxWorld& world_;
+    node::ControllerNode& controller_;
+    std::unique_ptr<Timer> timer_;
+    bool late_ = false;
+};
+
 void serve(const Wishes& wishes) {
     linux::raise_descriptor_limit();
     auto world = make_world({});
@@ -61,13 +82,11 @@ void serve(const Wishes& wishes) {
     options.listen = tcp_address_of(wishes.listen);
     if (!wishes.reach.empty())
         options.reach = parse_tcp(wishes.reach).value_or(Address::tcp(wishes.reach, 0));
+    options.in_band = wishes.data_path == "inband";
     options.server.json = [&](std::unique_ptr<Stream> stream, ConstBuffer read_already) {
         if (management) management->take(std::move(stream), read_already);
     };
     node::ControllerNode controller(*world, *store, options);
-    controller.on_event([&](const node::ControllerEvent& event) {
-        print_news(wishes.as_json ? show_json(event_json(*world, event)) : sentence_of(event));
-    });
     management.emplace(*world, read_key(wishes.key), [&](const json& request, auto reply) {
         answer_management(*world, controller, request, reply);
     });
@@ -80,9 +99,22 @@ void serve(const Wishes& wishes) {
         throw Refusal{fmt::format("the controller cannot start on {}: {}",
                                   show_foreign(wishes.listen), to_text(started->error()))};
     }
-    serve_until_stopped(*world, controller, [&] { announce(wishes, **started, controller); });
+    auto tell = [&](const node::ControllerEvent& event) {
+        print_news(wishes.as_json ? show_json(event_json(*world, event)) : sentence_of(event));
+    };
+    Ending ending(*world, controller);
+    serve_until_stopped(*world, ending, [&] {
+        announce(wishes, **started, controller);
+        for (const auto& event : controller.events()) tell(event);  // of before
+        controller.on_event(tell);
+    });
     management.reset();
     world->run_until([&] { return store->quiet(); });
+    if (controller.quiet()) return;
+    // Requests that wait for boxes that are away: whoever asked will ask again. What is kept is
+    // kept, and nothing else of ours outlives us.
+    print_news("stopped, with requests of hosts that nobody could answer");
+    std::_Exit(done);
 }
 
 }  // namespace
@@ -98,6 +130,10 @@ int controller_serve(const Command& self, const Arguments& arguments) {
                        "where boxes reach this machine, if it listens on all its addresses");
     options.add_option("--key", wishes.key,
                        "a file whose contents those who manage from elsewhere must know");
+    options
+        .add_option("--data-path", wishes.data_path,
+                    "third-party: data goes between hosts and boxes; inband: by way of here")
+        ->check(CLI::IsMember({"third-party", "inband"}));
     options.add_flag("--json", wishes.as_json, "say what happens as JSON, a line each");
     if (auto leave = parse(self, options, arguments)) return *leave;
     serve(wishes);

@@ -17,9 +17,8 @@ constexpr unsigned attempts_max = 3;
 ArrayConnectionEnd end_of(const raid::PartyAccess& access) {
     switch (access.party.kind) {
         case raid::PartyKind::host:
+        case raid::PartyKind::controller:  // it is admitted at boxes as a host, of its own volumes
             return {wire::ArrayRole::host, access.identity};
-        case raid::PartyKind::controller:
-            return {wire::ArrayRole::controller, access.identity};
         case raid::PartyKind::box:
             break;
     }

@@ -92,9 +92,11 @@ void HostNode::found_own_address(Result<std::string> host) {
     begin(options_.listen.host.empty() ? *host : options_.listen.host, *host);
 }
 
-void HostNode::begin(const std::string& bind_to, const std::string& reached_at) {
+void HostNode::begin(const std::string& bind_to, const std::string& own_address) {
+    const auto& reached_at = options_.reach.empty() ? own_address : options_.reach;
     const auto number = network_address_of(reached_at);
-    if (!number) return end("boxes cannot be told '" + reached_at + "': it is no number");
+    if (!number)
+        return end("boxes cannot be told '" + reached_at + "': it is no address in numbers");
     auto listening = device_->listen(Address::tcp(bind_to, options_.listen.port),
                                      [this](std::unique_ptr<verbs::ConnectionRequest> request) {
                                          links_->take(std::move(request));
@@ -142,6 +144,12 @@ void HostNode::end(const std::string& why) {
     if (session_) session_->leave();
     disk_->give_up({.code = Code::disconnected});
     if (holder_.opened) std::exchange(holder_.opened, nullptr)(why);
+}
+
+void HostNode::break_off() {
+    disk_->give_up({.code = Code::disconnected});
+    links_->cut_all();
+    if (session_) session_->break_off();
 }
 
 void HostNode::leave() {

@@ -24,6 +24,7 @@ public:
         /// Where boxes connect to. No host: the address by which the controller is reached; the
         /// same is told to boxes where it is all addresses. No port: any.
         Address listen{};
+        std::string reach{};  ///< not empty: what boxes are told instead
         HostDisk::Options disk{};
         ArrayLinks::Options links{};
     };
@@ -45,6 +46,9 @@ public:
     ArrayLinks& links() { return *links_; }
     bool is_attached() const { return attached_; }
 
+    /// All requests fail now: for an owner who cannot wait any longer. What may still be under way
+    /// at the boxes does not reach our memory any more.
+    void break_off();
     /// Says goodbye to the controller. Run the world until finished().
     void leave();
     bool finished() const { return !session_ || session_->finished(); }
@@ -53,7 +57,7 @@ private:
     class OwnAddress;
 
     void found_own_address(Result<std::string> host);
-    void begin(const std::string& bind_to, const std::string& reached_at);
+    void begin(const std::string& bind_to, const std::string& own_address);
     void welcomed(const wire::HostWelcome& welcome);
     void lost(const std::string& why);
     void end(const std::string& why);

@@ -184,6 +184,10 @@ void VolumeSession::gave_up(Error why) {
     pause_ = std::min(pause_ * 2, longest_pause);
 }
 
+void VolumeSession::break_off() {
+    if (attempt_) session().drop({.code = Code::disconnected});
+}
+
 void VolumeSession::leave() {
     if (std::exchange(leaving_, true)) return;
     retry_->cancel();

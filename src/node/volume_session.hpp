@@ -45,6 +45,8 @@ public:
     iscsi::InitiatorSession& session();
     /// The controller has forgotten us.
     void hello_again();
+    /// Ends the session there is, and all its commands.
+    void break_off();
     /// Says goodbye and logs out, if there is a session; nothing more is told. finished() will be.
     void leave();
     bool finished() const { return leaving_ && !attempt_; }

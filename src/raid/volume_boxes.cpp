@@ -47,9 +47,8 @@ void VolumeManager::Life::box_up(const wire::BoxIdentity& identity, const BoxSta
     const auto place = place_of(identity);
     if (place && standing.has_part && standing.generation > volume_.generation) {
         // The store is older than the boxes: to go on from it would lose what they know.
-        deposed_ = true;
-        engine_.halt();
-        return say_of(VolumeEventKind::box_refused, *place, ArrayOutcome::other_generation);
+        say_of(VolumeEventKind::box_refused, *place, ArrayOutcome::other_generation);
+        return depose();
     }
     box.facts.has_part = standing.has_part;
     box.generation = standing.generation;
@@ -58,7 +57,7 @@ void VolumeManager::Life::box_up(const wire::BoxIdentity& identity, const BoxSta
     if (place && !can_lose(volume_, *place) &&
         volume_.members[*place].state == ArrayMemberState::current) {
         box.facts.missed = false;
-        places_[*place].missed.reset();
+        places_[*place].missed = false;
     }
     greet(identity, box);
     if (place && !starting_) say_of(VolumeEventKind::box_returned, *place);
@@ -66,21 +65,36 @@ void VolumeManager::Life::box_up(const wire::BoxIdentity& identity, const BoxSta
 
 /// What it was doing when it was lost must have ended before it is used again.
 void VolumeManager::Life::greet(const wire::BoxIdentity& identity, BoxState& box) {
-    for (auto transaction : std::exchange(box.left_open, {})) {
+    if (!box.facts.has_part) box.left_open.clear();
+    for (auto transaction : box.left_open) {
         const auto parameters = encoded(wire::ArrayAddress{.cluster = cluster_,
                                                            .volume = volume_.volume,
                                                            .box = identity,
                                                            .generation = box.generation,
                                                            .epoch = epoch_});
-        ++box.greetings;
-        owner_.carry(identity, remember({.box = identity, .what = Told::What::greeting}),
-                     {{.action = wire::ArrayAction::abort,
-                       .transaction = transaction,
-                       .parameter_length = static_cast<std::uint32_t>(parameters.size()),
-                       .control = {}},
-                      {parameters.begin(), parameters.end()}});
+        owner_.carry(
+            identity,
+            remember({.box = identity, .what = Told::What::greeting, .transaction = transaction}),
+            {{.action = wire::ArrayAction::abort,
+              .transaction = transaction,
+              .parameter_length = static_cast<std::uint32_t>(parameters.size()),
+              .control = {}},
+             {parameters.begin(), parameters.end()}});
     }
-    if (box.greetings == 0) box.facts.up = true;
+    if (box.left_open.empty()) box.facts.up = true;
+}
+
+void VolumeManager::Life::greeted(const Told& what, const wire::ArrayAnswer& answer) {
+    BoxState& box = boxes_[what.box];
+    if (answer.outcome == ArrayOutcome::done) {
+        box.left_open.erase(what.transaction);
+        if (box.left_open.empty()) box.facts.up = true;
+        return;
+    }
+    // It does not end what it must: whatever it is, it is not ours to use.
+    if (std::exchange(box.facts.failed, true)) return;
+    if (auto place = place_of(what.box))
+        say_of(VolumeEventKind::box_failed, *place, answer.outcome);
 }
 
 void VolumeManager::Life::box_down(const wire::BoxIdentity& identity) {
@@ -89,21 +103,15 @@ void VolumeManager::Life::box_down(const wire::BoxIdentity& identity) {
     if (found == boxes_.end()) return;
     BoxState& box = found->second;
     std::erase_if(told_, [&](const auto& told) { return told.second.box == identity; });
-    box.greetings = 0;
     const bool was_up = std::exchange(box.facts.up, false);
+    if (!started_) return;
+    // Whatever its place is now: it may owe answers from when it had one.
+    const auto open = engine_.lost(identity);
+    box.left_open.insert(open.begin(), open.end());
     const auto place = place_of(identity);
-    if (!place || !started_) return;
-    if (was_up && volume_.members[*place].state != ArrayMemberState::absent) {
-        // A flush that succeeds later says nothing of what it had then.
-        auto& missed = places_[*place].missed;
-        if (!missed) missed.emplace(volume_.stripes);
-        missed->add(log_.unflushed());
-        box.facts.missed = true;
-    }
-    if (applied_.members[*place].box == identity) {
-        const auto open = engine_.lost(BoxIndex{*place});
-        box.left_open.insert(box.left_open.end(), open.begin(), open.end());
-    }
+    if (!place) return;
+    if (was_up && volume_.members[*place].state != ArrayMemberState::absent)
+        box.facts.missed = places_[*place].missed = true;
     if (was_up) say_of(VolumeEventKind::box_lost, *place);
 }
 
@@ -114,9 +122,10 @@ void VolumeManager::Life::answered(CommandTicket ticket, const wire::ArrayAnswer
     if (found == told_.end()) return;
     const Told what = found->second;
     told_.erase(found);
-    if (what.what == Told::What::volume) return told(what, answer);
-    BoxState& box = boxes_[what.box];
-    if (--box.greetings == 0) box.facts.up = true;
+    if (what.what == Told::What::volume)
+        told(what, answer);
+    else
+        greeted(what, answer);
 }
 
 void VolumeManager::Life::lost(CommandTicket ticket) {
@@ -133,7 +142,7 @@ void VolumeManager::Life::carry(BoxIndex place, CommandTicket ticket, const Enco
 }
 
 /// It is there, and was not away since the engine last heard of it: else it may have forgotten what
-/// plans count on.
+/// plans count on, and a flush it took part in would say nothing of that.
 bool VolumeManager::Life::is_trusted(std::uint8_t place) const {
     auto box = boxes_.find(applied_.members[place].box);
     return box != boxes_.end() && box->second.facts.up && !places_[place].missed;
@@ -151,11 +160,8 @@ SteeringTag VolumeManager::Life::own_window_tag(std::uint32_t window,
 
 void VolumeManager::Life::box_failed(BoxIndex suspect, BoxIndex reporter,
                                      const wire::ArrayAnswer& answer) {
-    if (answer.outcome == ArrayOutcome::other_epoch && answer.epoch > epoch_) {
-        if (std::exchange(deposed_, true)) return;
-        engine_.halt();
-        return say(VolumeEventKind::deposed);
-    }
+    if (answer.outcome == ArrayOutcome::other_epoch && answer.epoch > epoch_)
+        deposing_ = true;  // not from inside the engine
     if (answer.outcome == ArrayOutcome::malformed)
         say_of(VolumeEventKind::malformed_request, number(reporter), answer.outcome);
     // Of a box that is away it is known already, and what to do about it.
@@ -193,21 +199,22 @@ void VolumeManager::Life::count_out(std::uint8_t place, ArrayOutcome why) {
 
 /// Of two that do not reach each other, the one with more such partners; of equals the one that
 /// was to be reached.
-std::set<std::uint8_t> VolumeManager::Life::blamed() const {
-    std::map<std::uint8_t, std::set<std::uint8_t>> partners;
-    for (const auto& complaint : complaints_) {
-        partners[complaint.suspect].insert(complaint.reporter);
-        partners[complaint.reporter].insert(complaint.suspect);
+std::set<std::uint8_t> VolumeManager::Life::blamed() {
+    for (const auto& [suspect, reporter, why] : complaints_) {
+        if (suspect == reporter) continue;
+        partners_[suspect].insert(reporter);
+        partners_[reporter].insert(suspect);
     }
     std::set<std::uint8_t> blame;
     for (const auto& [suspect, reporter, why] : complaints_) {
-        const bool reporters = partners[reporter].size() > partners[suspect].size();
+        const bool reporters = partners_[reporter].size() > partners_[suspect].size();
         blame.insert(reporters ? reporter : suspect);
     }
     return blame;
 }
 
 void VolumeManager::Life::judge_complaints() {
+    if (deposing_) depose();
     if (complaints_.empty()) return;
     for (const auto& [suspect, reporter, why] : complaints_)
         if (why == ArrayOutcome::disk_failed || why == ArrayOutcome::out_of_range)
@@ -235,12 +242,8 @@ void VolumeManager::Life::judge_complaints() {
 void VolumeManager::Life::writing(std::span<const Band> bands) {
     log_.wrote(bands);
     for (std::uint8_t i = 0; i < applied_.boxes; ++i) {
-        Place& place = places_[i];
-        const bool absent = applied_.members[i].state == ArrayMemberState::absent;
-        for (const Band& band : bands) {
-            if (absent && place.lacks) place.lacks->add(band.stripe);
-            if (place.missed) place.missed->add(band.stripe);
-        }
+        if (applied_.members[i].state != ArrayMemberState::absent || !places_[i].lacks) continue;
+        for (const Band& band : bands) places_[i].lacks->add(band.stripe);
     }
 }
 

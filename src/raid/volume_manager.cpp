@@ -161,6 +161,7 @@ void VolumeManager::Life::tick(Instant now) {
     if (calm_timer_.passed(now)) {
         retry_after_ = {};
         rounds_of_complaints_ = 0;
+        partners_.clear();
         for (auto& [identity, box] : boxes_) box.complaints = 0;
     }
     // Not amid a change: a box that was away and is asked as if it had not been would answer for

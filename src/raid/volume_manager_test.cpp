@@ -82,6 +82,78 @@ TEST(VolumeManager, OutlivesALossOfPowerOfOneBox) {
     });
 }
 
+TEST(VolumeManager, OutlivesALossOfPowerOfABoxThatIsBeingRebuilt) {
+    test::for_each_seed(30, [](std::uint64_t seed) {
+        ManagedVolume volume(level_of(seed), boxes_of(seed), seed);
+        const auto box = static_cast<unsigned>(seed % boxes_of(seed));
+        volume.submit_randomly(20);
+        volume.expect_all_right();
+        volume.drop(box);
+        volume.submit_randomly(20);
+        volume.expect_all_right();
+        volume.bring(box);
+        const auto some = 1 + seed % 4;
+        ASSERT_TRUE(volume.run_until([&] {
+            const auto status = volume.manager->status();
+            return volume.is_healthy() ||
+                   (!status.rebuilds.empty() && status.rebuilds[0].done >= some);
+        }));
+        volume.cut_power(box);
+        volume.submit_randomly(5);
+        volume.bring(box);
+        volume.expect_whole();
+    });
+}
+
+TEST(VolumeManager, EndsWhatABoxWasDoingHoweverOftenItIsLost) {
+    test::for_each_seed(40, [](std::uint64_t seed) {
+        ManagedVolume volume(level_of(seed), boxes_of(seed), seed);
+        const auto box = static_cast<unsigned>(seed % boxes_of(seed));
+        volume.submit_randomly(10);
+        for (int i = 0; i < 4; ++i) {  // each time before all it was asked to end has ended
+            volume.drop(box);
+            volume.some_steps(seed % 5);
+            volume.bring(box);
+            volume.some_steps(seed % 7);
+        }
+        volume.submit_randomly(20);
+        volume.expect_whole();
+        EXPECT_EQ(volume.count(box_failed), 0u) << volume.story();
+    });
+}
+
+TEST(VolumeManager, DoesNotWaitForABoxThatWasReplacedAndIsGone) {
+    test::for_each_seed(40, [](std::uint64_t seed) {
+        ManagedVolume volume(level_of(seed), boxes_of(seed), seed);
+        const unsigned spare = volume.add_spare_box();
+        const auto box = static_cast<unsigned>(seed % boxes_of(seed));
+        ASSERT_TRUE(volume.run_until([&] { return volume.is_healthy(); }));
+        volume.submit_randomly(10);
+        ASSERT_TRUE(
+            volume.manager->replace(static_cast<std::uint8_t>(box), volume.identities[spare]));
+        volume.sessions[box].mute = true;  // it owes answers
+        volume.submit_randomly(10);
+        volume.some_steps(seed * 20);
+        volume.drop(box);
+        volume.expect_whole();
+    });
+}
+
+TEST(VolumeManager, KnowsWhatABoxMayLoseWhileItIsCountedOut) {
+    test::for_each_seed(20, [](std::uint64_t seed) {
+        ManagedVolume volume(level_of(seed), boxes_of(seed), seed);
+        const auto box = static_cast<unsigned>(seed % boxes_of(seed));
+        volume.submit_randomly(10);
+        volume.expect_all_right();
+        ASSERT_TRUE(volume.manager->fail(static_cast<std::uint8_t>(box)));
+        volume.agenda.run();
+        volume.cut_power(box);  // what it answered for before it was counted out
+        volume.bring(box);
+        ASSERT_TRUE(volume.manager->re_add(static_cast<std::uint8_t>(box)));
+        volume.expect_whole();
+    });
+}
+
 TEST(VolumeManager, BelievesABoxThatWasAwayOnlyWhenItWasCountedOut) {
     ManagedVolume volume(Level::mirror, 2, 1);
     volume.submit(HostOperation::write, {0, volume.shadow.size()});
@@ -291,6 +363,108 @@ TEST(VolumeManager, KeepsToTheRateItIsGiven) {
     EXPECT_GE(volume.now - before, std::chrono::seconds(ManagedVolume::stripe_count - 1));
 }
 
+TEST(VolumeManager, CountsOutWhomTheOthersCannotReach) {
+    test::for_each_seed(10, [](std::uint64_t seed) {
+        ManagedVolume volume(Level::raid5, 5, seed);
+        volume.submit_randomly(5);
+        // One box reaches nobody, and nobody reaches it; the controller does.
+        for (unsigned i = 0; i < 5; ++i)
+            if (i != 2) volume.boxes[i]->network.out_of_reach = volume.identities[2];
+        volume.submit_randomly(30);
+        volume.expect_all_right();
+        const auto& members = volume.manager->status().members;
+        EXPECT_TRUE(members[2].failed);
+        EXPECT_EQ(volume.count(box_failed), 1u) << volume.story();
+        for (auto& box : volume.boxes) box->network.out_of_reach.reset();
+        ASSERT_TRUE(volume.manager->re_add(2));
+        volume.expect_whole();
+    });
+}
+
+TEST(VolumeManager, BlamesTheOneWhoFallsOutWithMoreOfTheOthers) {
+    ManagedVolume volume(Level::raid5, 5, 1);
+    ASSERT_TRUE(volume.run_until([&] { return volume.is_healthy(); }));
+    volume.boxes[2]->network.reaches_no_box = true;  // others reach it, and so do we
+    // Box 2 has the parity of stripes 2 and 7; it is to fetch from box 3, and from box 4.
+    const std::uint64_t stripe = volume.layout.stripe_bytes();
+    volume.submit(HostOperation::write, {2 * stripe, 4096});
+    volume.submit(HostOperation::write, {7 * stripe + volume.layout.chunk_bytes(), 4096});
+    volume.expect_all_right();
+    EXPECT_TRUE(volume.manager->status().members[2].failed) << volume.story();
+    EXPECT_EQ(volume.count(box_failed), 1u) << volume.story();
+}
+
+/// Its data went home and its parity did not, or the other way: a difference would be added to the
+/// wrong sum.
+TEST(VolumeManager, DoesAWriteAnewThatWasCutShortAmidItsCommit) {
+    test::for_each_seed(30, [](std::uint64_t seed) {
+        ManagedVolume volume(seed % 2 ? Level::raid5 : Level::raid6, 5, seed);
+        volume.submit_randomly(5);
+        volume.lost_commits = static_cast<int>(1 + seed % 3);
+        volume.submit_randomly(10);
+        volume.expect_whole();
+        EXPECT_EQ(volume.count(box_failed), 0u);
+    });
+}
+
+TEST(VolumeManager, TellsThoseWhoWaitWhenAnotherIsInOffice) {
+    ManagedVolume volume(Level::raid5, 5, 1);
+    ASSERT_TRUE(volume.run_until([&] { return volume.is_healthy(); }));
+    // Somebody else's new_epoch, and we have not heard of it.
+    auto address = volume.address_of(3);
+    address.epoch = wire::Epoch{9};
+    volume.tell(3, wire::ArrayAction::new_epoch, 0, encoded(address));
+    volume.submit(HostOperation::write, {0, volume.layout.stripe_bytes()});
+    volume.submit(HostOperation::read, {0, volume.layout.stripe_bytes()});
+    ASSERT_TRUE(volume.run_until([&] { return volume.all_answered(); }));
+    for (auto& request : volume.requests)
+        EXPECT_EQ(request->outcome->error().code, Code::disconnected);
+    EXPECT_EQ(volume.count(deposed), 1u);
+    EXPECT_EQ(volume.count(member_absent), 0u) << "it is not ours to change any more";
+}
+
+TEST(VolumeManager, FlushesWhatAScrubRepaired) {
+    ManagedVolume volume(Level::raid5, 5, 1);
+    ASSERT_TRUE(volume.run_until([&] { return volume.is_healthy(); }));
+    volume.boxes[4]->disk.octets.all()[2 * 4096 + 5] ^= std::byte{8};
+    volume.boxes[4]->disk.lasting = volume.boxes[4]->disk.octets;
+    ASSERT_TRUE(volume.manager->scrub(true));
+    ASSERT_TRUE(volume.run_until([&] { return !volume.manager->status().scrub.running; }));
+    volume.cut_power(4);
+    volume.bring(4);
+    volume.expect_whole();
+}
+
+TEST(VolumeManager, ReplacesABoxAmidEverything) {
+    test::for_each_seed(40, [](std::uint64_t seed) {
+        ManagedVolume volume(level_of(seed), boxes_of(seed), seed);
+        const unsigned spare = volume.add_spare_box();
+        volume.submit_randomly(10);
+        ASSERT_TRUE(volume.run_until([&] { return volume.is_healthy(); }));
+        volume.submit_randomly(10);
+        ASSERT_TRUE(volume.manager->replace(static_cast<std::uint8_t>(seed % boxes_of(seed)),
+                                            volume.identities[spare]));
+        volume.submit_randomly(20);
+        volume.expect_whole();
+    });
+}
+
+TEST(VolumeManager, DoesNotBlameBoxesForAHostThatIsGone) {
+    ManagedVolume volume(Level::raid5, 5, 1);
+    ASSERT_TRUE(volume.run_until([&] { return volume.is_healthy(); }));
+    for (auto operation : {HostOperation::read, HostOperation::write}) {
+        ManagedVolume::Request request;
+        request.operation = operation;
+        request.range = {0, 65536};
+        request.memory.tag = SteeringTag{0xdead'0000};
+        volume.manager->submit(request);
+        ASSERT_TRUE(volume.run_until([&] { return request.outcome.has_value(); }));
+        EXPECT_EQ(request.outcome->error().code, Code::disconnected);
+    }
+    EXPECT_EQ(volume.count(box_failed), 0u);
+    volume.expect_whole();
+}
+
 TEST(VolumeManager, GrowsWhenItsBoxesCan) {
     test::for_each_seed(9, [](std::uint64_t seed) {
         ManagedVolume volume(level_of(seed), boxes_of(seed), seed);
@@ -391,7 +565,8 @@ TEST(VolumeManager, OutlivesAStorm) {
                 const auto back = *away.begin();
                 away.erase(back);
                 volume.bring(back);
-            } else if (what < 4 && disturbed.size() < most && !disturbed.contains(box)) {
+            } else if (what < 4 && !away.contains(box) &&
+                       (disturbed.size() < most || disturbed.contains(box))) {
                 if (what == 2)
                     volume.drop(box);
                 else

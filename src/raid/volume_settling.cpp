@@ -105,11 +105,7 @@ void VolumeManager::Life::stored(Result<void> outcome) {
     Visit visit(*this);
     const Storing what = std::exchange(storing_, Storing::nothing);
     if (!outcome) {
-        if (outcome.error().code == Code::access_denied) {
-            deposed_ = true;
-            engine_.halt();
-            return say(VolumeEventKind::deposed);
-        }
+        if (outcome.error().code == Code::access_denied) return depose();
         if (what == Storing::marks)
             for (Place& place : places_) place.keep = place.rebuild.has_value();
         store_timer_.ask(1s);
@@ -187,11 +183,7 @@ void VolumeManager::Life::told(const Told& what, const wire::ArrayAnswer& answer
         box.generation = answer.generation;  // told again, under what it knows
         return;
     }
-    if (answer.outcome == ArrayOutcome::other_epoch && answer.epoch > epoch_) {
-        deposed_ = true;
-        engine_.halt();
-        return say(VolumeEventKind::deposed);
-    }
+    if (answer.outcome == ArrayOutcome::other_epoch && answer.epoch > epoch_) return depose();
     if (what.stripes > applied_.stripes) {
         // Nobody has used the new stripes yet: as if it had never been asked for.
         wishes_.stripes = applied_.stripes;
@@ -215,6 +207,14 @@ bool VolumeManager::Life::can_serve() const {
     return true;
 }
 
+/// Nothing is done any more, and those who wait are told: their next controller is another.
+void VolumeManager::Life::depose() {
+    if (std::exchange(deposed_, true)) return;
+    engine_.halt();
+    say(VolumeEventKind::deposed);
+    engine_.give_up(Error{Code::disconnected});
+}
+
 void VolumeManager::Life::stop() {
     if (stop_timer_.asked() || given_up_) return;
     serving_ = false;
@@ -235,6 +235,7 @@ void VolumeManager::Life::apply() {
     stop_timer_.stop();
     retry_timer_.stop();
     complaints_.clear();
+    partners_.clear();
     changed_ = true;
     if (!was_serving) say(VolumeEventKind::started);
     (void)engine_.set_volume(cluster_, epoch_, volume_, health());
@@ -251,7 +252,6 @@ RegionMap VolumeManager::Life::lacks_of(std::uint8_t index, const wire::ArrayMem
     }
     if (was.state == ArrayMemberState::absent) return place.lacks ? *place.lacks : lacks;
     lacks.add(log_.unflushed());
-    if (place.missed) lacks.add(*place.missed);
     if (place.rebuild) lacks.add(place.rebuild->left_from(place.lasting_mark));
     return lacks;
 }
@@ -275,7 +275,7 @@ void VolumeManager::Life::take_places(const wire::ArrayVolume& before) {
             else
                 begin_rebuild(i, was);
         }
-        place.missed.reset();
+        place.missed = false;
     }
 }
 

@@ -321,6 +321,23 @@ TEST_P(HostTest, SaysGoodbye) {
     EXPECT_EQ(controller.goodbyes, 1u);
 }
 
+TEST_P(HostTest, CanBreakOffWhatNobodyAnswers) {
+    attach();
+    controller.swallow = true;
+    std::vector<std::unique_ptr<TestRequest>> reads;
+    for (std::uint64_t i = 0; i < 100; ++i) {
+        reads.push_back(std::make_unique<TestRequest>(BlockOperation::read, i * 4096, 4096));
+        submit(*reads.back());
+    }
+    run_until([&] { return controller.seen.size() > 20; });
+    host->break_off();
+    const auto before = world.now();
+    for (auto& read : reads) run_until([&] { return read->done(); });
+    for (auto& read : reads) EXPECT_EQ(read->failure(), Code::disconnected);
+    EXPECT_LT(world.now() - before, std::chrono::seconds(1));
+    controller.swallow = false;
+}
+
 TEST_P(HostTest, MayGoWhileItSaysHello) {
     for (int steps = 0; steps < 200; steps += 7) {
         HostNode::Options options;

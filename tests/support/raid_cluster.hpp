@@ -90,9 +90,15 @@ public:
     void fetch(raid::PeerTransfer& transfer) override { begin(transfer, true); }
     void send(raid::PeerTransfer& transfer) override { begin(transfer, false); }
 
+    std::optional<wire::BoxIdentity> out_of_reach;
+    bool reaches_no_box = false;
+
 private:
     void begin(raid::PeerTransfer& transfer, bool fetches) {
         agenda_.later([this, &transfer, fetches] {
+            if (transfer.peer.party.kind == raid::PartyKind::box &&
+                (reaches_no_box || transfer.peer.identity == out_of_reach))
+                return transfer.completed(Error{Code::disconnected});
             auto found = tags_.find(transfer.peer.tag);
             const auto at = transfer.peer.base + transfer.at;
             if (found == tags_.end() || !within(at, transfer.memory.size(), found->second.size()))
@@ -140,9 +146,9 @@ class TestBox final : private raid::BoxOwner {
 public:
     TestBox(Agenda& agenda, TagTable& tags, const wire::ArraySuperblock& superblock)
         : disk(agenda, superblock.data_offset + superblock.data_length),
-          network_(agenda, tags),
+          network(agenda, tags),
           windows(tags),
-          box(*this, disk, windows, network_, superblock, 0) {}
+          box(*this, disk, windows, network, superblock, 0) {}
 
     /// The answers so far, by ticket.
     std::map<raid::CommandTicket, wire::ArrayAnswer> answers;
@@ -171,9 +177,8 @@ private:
         return {};
     }
 
-    Network network_;
-
 public:
+    Network network;
     Windows windows;
     raid::Box box;
 };
