@@ -180,10 +180,11 @@ Result<void> HostDisk::open_memory(Flight& flight) {
     auto pieces = pieces_of(request.memory, whole.begun, length);
     shorten(pieces, total_size(pieces) / block_size * block_size);
     if (pieces.empty()) return Error{.code = Code::unsupported};
-    if (!flight.region) {
+    // Another key each time, and another index when the keys have come round: a tag that somebody
+    // still remembers opens nothing for as long as there are indices.
+    if (!flight.region || flight.key == 0xff) {
         WEFT_TRY(flight.region, domain_->allocate_tag(pieces_max));
     }
-    // Another key each time: a tag that somebody still remembers opens nothing.
     const auto index = static_cast<std::uint32_t>(flight.region->tag()) & ~0xffu;
     const SteeringTag tag{index | ++flight.key};
     const auto size = static_cast<std::uint32_t>(total_size(pieces));
@@ -247,8 +248,9 @@ void HostDisk::answered(Flight& flight, const wire::HostAnswer& answer) {
             return finish(flight, {});
         case HostOutcome::unknown_session:
             again_.emplace(flight.transfer.command, &flight);
-            if (std::exchange(session_, nullptr)) hello_again_();
-            return;
+            if (!session_) return;
+            lost();
+            return hello_again_();
         case HostOutcome::later:
         case HostOutcome::host_unreachable:
             return ask_later(flight);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A host attached to a volume: its bytes go straight between its memory and who keeps them, and
 // come through when the controller does not.
+#include <set>
+
 #include "node/host_node.hpp"
 #include "support/host_controller.hpp"
 #include "support/test_request.hpp"
@@ -249,6 +251,29 @@ TEST_P(HostTest, SaysHelloAgainWhenItIsForgotten) {
     EXPECT_TRUE(one.succeeded());
     EXPECT_TRUE(other.succeeded());
     EXPECT_EQ(controller.hellos, 2u);
+}
+
+TEST_P(HostTest, GivesUpAfterAWhileWhenItIsForgottenForGood) {
+    patience = std::chrono::seconds(5);
+    attach();
+    TestRequest read(BlockOperation::read, 0, 4096);
+    controller.forget_sessions = true;
+    controller.refuse_hello = true;
+    carry_out(read);
+    EXPECT_EQ(read.failure(), Code::timed_out);
+    controller.refuse_hello = false;
+    run_until([&] { return host->is_attached() && controller.hellos > 2; });
+}
+
+TEST_P(HostTest, UsesNoTagTwice) {
+    attach();
+    std::set<SteeringTag> tags;
+    for (int i = 0; i < 1000; ++i) {
+        TestRequest read(BlockOperation::read, 0, 4096);
+        carry_out(read);
+        ASSERT_TRUE(read.succeeded());
+        ASSERT_TRUE(tags.insert(controller.transfers.back().tag).second) << i;
+    }
 }
 
 TEST_P(HostTest, PassesOnWhatTheVolumeCannotDo) {
