@@ -56,11 +56,12 @@ void shorten(std::vector<Buffer>& pieces, std::uint64_t to) {
 }  // namespace
 
 HostDisk::HostDisk(World& world, std::shared_ptr<verbs::ProtectionDomain> domain,
-                   const Options& options, std::function<void()> hello_again)
+                   const Options& options, Holder holder)
     : world_(world),
       domain_(std::move(domain)),
       options_(options),
-      hello_again_(std::move(hello_again)),
+      holder_(std::move(holder)),
+      lent_timer_(world.make_timer([this] { lent_too_long(); })),
       pause_timer_(world.make_timer([this] { later_has_come(); })),
       pause_(first_pause),
       patience_timer_(world.make_timer([this] { give_up({.code = Code::timed_out}); })) {
@@ -250,7 +251,7 @@ void HostDisk::answered(Flight& flight, const wire::HostAnswer& answer) {
             again_.emplace(flight.transfer.command, &flight);
             if (!session_) return;
             lost();
-            return hello_again_();
+            return holder_.hello_again();
         case HostOutcome::later:
         case HostOutcome::host_unreachable:
             return ask_later(flight);
@@ -283,12 +284,20 @@ void HostDisk::finish(Flight& flight, Result<void> outcome) {
     if (flight.action == wire::HostAction::flush) return part_ended(flight, outcome);
     (void)flight.region->close();  // a box that has the tag might have invalidated it
     if (!flight.region->is_still_lent()) return part_ended(flight, outcome);
+    if (lent_.empty()) lent_timer_->set(world_.now() + options_.lent_patience);
+    lent_.push_back(&flight);
     auto freed = flight.region->deregister([this, alive = alive_, &flight, outcome] {
         if (!*alive) return;
+        std::erase(lent_, &flight);
         flight.region.reset();
         part_ended(flight, outcome);
     });
     WEFT_CHECK(freed);
+}
+
+void HostDisk::lent_too_long() {
+    for (auto* flight : lent_) holder_.take_back(flight->transfer.tag);
+    if (!lent_.empty()) lent_timer_->set(world_.now() + options_.lent_patience);
 }
 
 void HostDisk::part_ended(Flight& flight, Result<void> outcome) {

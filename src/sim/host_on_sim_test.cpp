@@ -363,6 +363,24 @@ TEST_P(HostTest, CanBreakOffWhatNobodyAnswers) {
     controller.swallow = false;
 }
 
+TEST_P(HostTest, TakesItsMemoryBackFromABoxThatTakesNothing) {
+    attach();
+    const auto before = world.network().links();
+    TestRequest first(BlockOperation::write, 0, 4096), write(BlockOperation::write, 0, 1 << 20);
+    carry_out(first);
+    for (auto link : world.network().links())
+        if (std::ranges::find(before, link) == before.end())
+            world.network().partition(link, Side::acceptor);  // what the host sends to the box
+    submit(write);
+    world.run_for(std::chrono::milliseconds(100));
+    const auto start = world.now();
+    controller.fail_moves();
+    run_until([&] { return write.done(); });
+    EXPECT_EQ(write.failure(), Code::io_failed);
+    EXPECT_GE(world.now() - start, std::chrono::seconds(4));
+    EXPECT_LE(world.now() - start, std::chrono::seconds(6));
+}
+
 TEST_P(HostTest, MayGoWhileItSaysHello) {
     for (int steps = 0; steps < 200; steps += 7) {
         HostNode::Options options;
