@@ -64,12 +64,18 @@ public:
 
 TEST(ControllerHealing, GoesOnWithoutABoxAndTakesItBack) {
     Photos array(1);
+    const wire::ArrayConnectionEnd elm{.role = wire::ArrayRole::box,
+                                       .identity = array.boxes["elm"]->facts().box};
+    auto& links_of_oak = array.boxes["oak"]->links();
+    EXPECT_TRUE(links_of_oak.knows(elm));
     array.cut_power("elm");
     array.scribble(20);
     EXPECT_EQ(array.status("photos").state, VolumeState::degraded);
+    EXPECT_FALSE(links_of_oak.knows(elm)) << "what it still sends from before finds no door";
     array.check();
     array.start_box("elm");
     ASSERT_TRUE(array.becomes("photos", VolumeState::healthy));
+    EXPECT_TRUE(links_of_oak.knows(elm));
     array.scrub_finds_nothing();
     array.cut_power("oak");  // now elm's share is needed
     array.check();
