@@ -25,6 +25,8 @@ json ArrayWishes::ask(const json& request) const {
 
 int ArrayWishes::do_it(const json& request, const std::string& sentence) const {
     auto answer = ask(request);
+    for (const auto& [word, value] : request.items())
+        if (word != "do") answer[word] = value;  // what it was done to
     fmt::print("{}\n", as_json ? show_json(answer) : sentence);
     return done;
 }

@@ -52,6 +52,27 @@ void announce(const Wishes& wishes, const Address& listening, node::ControllerNo
     std::fflush(stdout);
 }
 
+/// The controller as serve_until_stopped() ends it: not for ever, whatever hosts still wait for.
+class Ending {
+public:
+    Ending(LinuxWorld& world, node::ControllerNode& controller)
+        : world_(world),
+          controller_(controller),
+          timer_(world.make_timer([this] { late_ = true; })) {}
+    void drain() { controller_.drain(); }
+    void stop() {
+        controller_.stop();
+        timer_->set(world_.now() + std::chrono::seconds(5));
+    }
+    bool quiet() const { return late_ || controller_.quiet(); }
+
+private:
+    LinuxWorld& world_;
+    node::ControllerNode& controller_;
+    std::unique_ptr<Timer> timer_;
+    bool late_ = false;
+};
+
 void serve(const Wishes& wishes) {
     linux::raise_descriptor_limit();
     auto world = make_world({});
@@ -81,13 +102,19 @@ void serve(const Wishes& wishes) {
     auto tell = [&](const node::ControllerEvent& event) {
         print_news(wishes.as_json ? show_json(event_json(*world, event)) : sentence_of(event));
     };
-    serve_until_stopped(*world, controller, [&] {
+    Ending ending(*world, controller);
+    serve_until_stopped(*world, ending, [&] {
         announce(wishes, **started, controller);
         for (const auto& event : controller.events()) tell(event);  // of before
         controller.on_event(tell);
     });
     management.reset();
     world->run_until([&] { return store->quiet(); });
+    if (controller.quiet()) return;
+    // Requests that wait for boxes that are away: whoever asked will ask again. What is kept is
+    // kept, and nothing else of ours outlives us.
+    print_news("stopped, with requests of hosts that nobody could answer");
+    std::_Exit(done);
 }
 
 }  // namespace

@@ -89,6 +89,25 @@ std::string proof_of(const std::string& key, const std::string& challenge, const
     return hex_of(node::hmac_sha256(std::as_bytes(std::span(key)), pieces));
 }
 
+/// Requests are flat; what is nested deep is meant to hurt whoever copies it.
+bool is_nested_deep(const std::string& line) {
+    constexpr std::size_t depth_max = 16;
+    std::size_t depth = 0;
+    bool in_text = false;
+    for (std::size_t i = 0; i < line.size(); ++i) {
+        if (in_text && line[i] == '\\')
+            ++i;
+        else if (line[i] == '"')
+            in_text = !in_text;
+        else if (!in_text && (line[i] == '[' || line[i] == '{'))
+            ++depth;
+        else if (!in_text && (line[i] == ']' || line[i] == '}') && depth > 0)
+            --depth;
+        if (depth > depth_max) return true;
+    }
+    return false;
+}
+
 bool is_here(const Address& remote) {
     return remote.host.starts_with("127.") || remote.host == "::1" ||
            remote.host.starts_with("::ffff:127.");
@@ -138,6 +157,7 @@ private:
     void line_came(const std::string& line) override {
         until = owner_.world_.now() + patience;
         if (++requests_ > requests_max) return end();
+        if (is_nested_deep(line)) return reply({{"refused", "that is no request"}});
         auto request = json::parse(line, nullptr, false);
         if (request.is_discarded() || !request.is_object())
             return reply({{"refused", "that is no request"}});

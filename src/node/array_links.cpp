@@ -91,6 +91,12 @@ void ArrayLinks::cut_all() {
     for (auto& link : links) cut(std::move(link));
 }
 
+bool ArrayLinks::take_back(SteeringTag tag) {
+    bool any = false;
+    for (auto& link : inbound_) any |= link->take_back(tag);
+    return any;  // the ends are told later
+}
+
 template <class Which>
 void ArrayLinks::cut_inbound(Which which) {
     inbound_.remove_if([&](auto& link) { return which(*link); });

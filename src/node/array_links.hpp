@@ -85,6 +85,9 @@ public:
     void send(raid::PeerTransfer& transfer) override;
 
     void on_event(std::function<void(const Event&)> hear) { hear_ = std::move(hear); }
+    /// Cuts those over which bytes of memory under this tag are still on their way to a peer that
+    /// takes nothing: for an owner of memory who cannot wait any longer. Whether there were any.
+    bool take_back(SteeringTag tag);
     /// Cuts every connection. What was asked for ends as disconnected.
     void cut_all();
 

@@ -37,6 +37,8 @@ public:
     virtual wire::Epoch epoch() const = 0;
     virtual std::vector<wire::ArrayPeer> peers_of(const ControllerBox& box) = 0;
     virtual std::vector<wire::ArrayHostAdmission> hosts_of(const ControllerBox& box) = 0;
+    /// The others are to meet this box; told when all of them that are up have heard of it.
+    virtual void introduce(ControllerBox& box, std::function<void()> told) = 0;
     virtual void box_up(ControllerBox& box) = 0;
     /// Not told before it was up, but for the first attempt: `why` is a sentence.
     virtual void box_down(ControllerBox& box, const std::string& why) = 0;
@@ -59,10 +61,15 @@ public:
     ControllerBox(World& world, IscsiTransport& transport, ControllerBoxOwner& owner,
                   std::string name, const Address& address,
                   std::optional<wire::BoxIdentity> identity);
+    ~ControllerBox();
 
     const std::string& name() const { return name_; }
     const Address& address() const { return address_; }
     bool is_up() const { return up_; }
+    /// Obeys us, and may be reached by the others: it is up, or about to be.
+    bool is_met() const { return met_; }
+    /// Where its peers reach it; asked for once.
+    std::optional<Octets<16>> network_address();
     /// Why it is not up: a sentence for people.
     const std::string& trouble() const { return trouble_; }
     /// As of when it came up, or was last asked.
@@ -107,9 +114,15 @@ private:
     std::optional<BoxDescription> facts_;
     std::string trouble_ = "it has not answered yet";
     bool up_ = false;
+    bool met_ = false;
+    std::optional<Octets<16>> network_address_;
+    std::vector<wire::ArrayHostAdmission> told_hosts_;  ///< with this session
+    std::vector<wire::ArrayPeer> told_peers_;
     std::size_t introductions_ = 0;  ///< commands of coming up that are not answered yet
     bool introduced_well_ = true;
     std::uint64_t session_ = 0;  ///< counts them: an answer of an old one means nothing
+    std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+    std::unique_ptr<Timer> ask_again_;
     BoxSession link_;
 };
 

@@ -155,31 +155,27 @@ void ControllerNode::remove_box(const std::string& name, Told told) {
 // is lost
 
 /// Office in a cluster whose boxes have obeyed a later controller than ours is won by being later
-/// still: the store counts up until it is so.
+/// still.
 class ControllerNode::Joining final : public raid::MetadataElection {
 public:
-    static constexpr unsigned elections_max = 100'000;
-
-    Joining(ControllerNode& owner, wire::ClusterIdentity cluster, wire::Epoch beyond,
+    Joining(ControllerNode& owner, wire::ClusterIdentity cluster, wire::Epoch later_than,
             std::function<void(bool)> told)
-        : owner_(owner), cluster_(cluster), beyond_(beyond), told_(std::move(told)) {}
+        : owner_(owner), cluster_(cluster), told_(std::move(told)) {
+        beyond = later_than;
+    }
 
-    void begin() { owner_.store_.elect(*this); }
     void completed(Result<void> outcome) override {
-        if (outcome && epoch <= beyond_ && ++elections_ < elections_max) return begin();
         const std::unique_ptr<Joining> self(this);
         --owner_.commits_;
         owner_.joining_ = false;
-        if (!outcome || epoch <= beyond_) return told_(false);
+        if (!outcome) return told_(false);
         owner_.joined(cluster_, epoch, told_);
     }
 
 private:
     ControllerNode& owner_;
     wire::ClusterIdentity cluster_;
-    wire::Epoch beyond_;
     std::function<void(bool)> told_;
-    unsigned elections_ = 0;
 };
 
 bool ControllerNode::join(const ControllerBox& box, wire::ClusterIdentity cluster,
@@ -191,21 +187,24 @@ bool ControllerNode::join(const ControllerBox& box, wire::ClusterIdentity cluste
     if (!wished || !free || !volumes_.empty() || joining_) return false;
     joining_ = true;
     ++commits_;  // the store is at work
-    (new Joining(*this, cluster, epoch, std::move(told)))->begin();
+    store_.elect(*new Joining(*this, cluster, epoch, std::move(told)));
     return true;
 }
 
 void ControllerNode::joined(wire::ClusterIdentity cluster, wire::Epoch epoch,
                             const std::function<void(bool)>& told) {
-    cluster_ = cluster;
-    epoch_ = epoch;
-    if (links_) links_->set_office(cluster_, epoch_);
+    epoch_ = epoch;  // the store obeys no other from now on
     for (const auto& [identity, box] : boxes_) box->begin_again();  // they are to hear of it
     const wire::ArrayClusterRecord record{
-        .cluster = cluster_, .epoch = epoch_, .controller = controller_};
-    note("", "", "became the controller of cluster " + show_identity(cluster_.octets));
+        .cluster = cluster, .epoch = epoch_, .controller = controller_};
     keep({{cluster_record_name, raid::encode_record(record)}},
-         [told](Result<void> kept) { told(kept.has_value()); });
+         [this, cluster, told, alive = alive_](Result<void> kept) {
+             if (!*alive) return;
+             if (kept) cluster_ = cluster;
+             if (links_) links_->set_office(cluster_, epoch_);
+             if (kept) note("", "", "is the controller of " + show_identity(cluster.octets));
+             told(kept.has_value());
+         });
 }
 
 // -------------------------------------------------------------------------------- up and down
@@ -228,8 +227,19 @@ void ControllerNode::box_down(ControllerBox& box, const std::string& why) {
         said->second = why;
         note("", box.name(), "down: " + why);
     }
-    if (box.identity())
-        for (const auto& [identity, volume] : volumes_) volume->box_down(*box.identity());
+    if (!box.identity()) return;
+    // Commands of a session keep their order: whatever volumes tell the others next, they have
+    // forgotten the box by then.
+    introduce(box, [] {});
+    for (const auto& [identity, volume] : volumes_) volume->box_down(*box.identity());
+}
+
+void ControllerNode::introduce(ControllerBox& box, std::function<void()> told) {
+    auto round = Round::make(std::move(told));
+    for (const auto& other : acquaintances_[*box.identity()])
+        if (auto* known = find_box(other); known != nullptr && known->is_up())
+            known->meet([step = round->step()](bool) { step(); });
+    round->end();
 }
 
 // --------------------------------------------------------------------------------- introductions
@@ -246,11 +256,10 @@ std::vector<wire::ArrayPeer> ControllerNode::peers_of(const ControllerBox& box) 
     std::vector<wire::ArrayPeer> peers;
     if (!box.identity()) return peers;
     for (const auto& other : acquaintances_[*box.identity()]) {
-        const auto* known = find_box(other);
-        if (known == nullptr) continue;
-        auto numbers = world_.resolve(known->address());
-        if (!numbers) continue;
-        auto octets = network_address_of(numbers->front().host);
+        // Who is away is nobody's peer: what it still sends from before must find no door.
+        auto* known = find_box(other);
+        if (known == nullptr || !known->is_met()) continue;
+        auto octets = known->network_address();
         if (!octets) continue;
         peers.push_back({.box = other,
                          .place = 0,
@@ -266,15 +275,7 @@ void ControllerNode::acquaint(const wire::ArrayVolume& volume, std::function<voi
     for (std::size_t place = 0; place < volume.boxes; ++place)
         if (volume.members[place].state != wire::ArrayMemberState::none)
             members.push_back(volume.members[place].box);
-    struct Round {
-        std::size_t waiting = 1;
-        std::function<void()> over;
-        void one() {
-            if (--waiting == 0) over();
-        }
-    };
-    auto round = std::make_shared<Round>();
-    round->over = std::move(told);
+    auto round = Round::make(std::move(told));
     for (const auto& one : members) {
         auto& known = acquaintances_[one];
         const auto before = known.size();
@@ -282,10 +283,9 @@ void ControllerNode::acquaint(const wire::ArrayVolume& volume, std::function<voi
             if (other != one) known.insert(other);
         auto* box = find_box(one);
         if (known.size() == before || box == nullptr || !box->is_up()) continue;
-        ++round->waiting;
-        box->meet([round](bool) { round->one(); });
+        box->meet([step = round->step()](bool) { step(); });
     }
-    round->one();
+    round->end();
 }
 
 void ControllerNode::make_part(ControllerBox& box, const wire::ArraySuperblock& superblock,

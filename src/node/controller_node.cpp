@@ -79,8 +79,14 @@ ControllerNode::ControllerNode(World& world, raid::MetadataStore& store, Options
 ControllerNode::~ControllerNode() {
     *alive_ = false;
     server_->on_rdma_request({});
+    for (auto& timer : timers_) timer->reset();
+    // What is told on the way finds no box any more; transfers end before what they are about.
+    const auto boxes = std::move(boxes_);
     boxes_.clear();
+    const auto adding = std::move(adding_);
     adding_.clear();
+    if (links_) links_->cut_all();
+    leaving_.clear();
     volumes_.clear();
     links_.reset();
 }
@@ -207,22 +213,12 @@ void ControllerNode::admit_host(wire::ArrayHostAdmission host,
     if (links_ && options_.in_band)
         (void)links_->know(host_end(host.host), host.secret,
                            address_of(host.network_address, host.port));
-    struct Round {
-        std::size_t waiting = 1;
-        std::function<void()> over;
-        void one() {
-            if (--waiting == 0) over();
-        }
-    };
-    auto round = std::make_shared<Round>();
-    round->over = [told = std::move(told), host] { told(host); };
-    for (const auto& [identity, box] : boxes_) {
-        if (!box->is_up()) continue;
-        ++round->waiting;
-        // A box that is lost over it hears of the host when it comes back.
-        box->admit(host, [round](std::optional<wire::ArrayAnswer>) { round->one(); });
-    }
-    round->one();
+    auto round = Round::make([told = std::move(told), host] { told(host); });
+    // A box that is lost over it, or about to be up, hears of the host when it is.
+    for (const auto& [identity, box] : boxes_)
+        if (box->is_up())
+            box->admit(host, [step = round->step()](std::optional<wire::ArrayAnswer>) { step(); });
+    round->end();
 }
 
 void ControllerNode::dismiss_host(wire::HostSession host) {

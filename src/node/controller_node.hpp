@@ -18,6 +18,7 @@
 #include "node/controller_records.hpp"
 #include "node/controller_volume.hpp"
 #include "node/iscsi_iser_transport.hpp"
+#include "node/round.hpp"
 
 namespace weft::node {
 
@@ -121,6 +122,7 @@ private:
     // What boxes ask, and tell.
     std::vector<wire::ArrayPeer> peers_of(const ControllerBox& box) override;
     std::vector<wire::ArrayHostAdmission> hosts_of(const ControllerBox& box) override;
+    void introduce(ControllerBox& box, std::function<void()> told) override;
     void box_up(ControllerBox& box) override;
     void box_down(ControllerBox& box, const std::string& why) override;
     bool join(const ControllerBox& box, wire::ClusterIdentity cluster, wire::Epoch epoch,
@@ -139,7 +141,10 @@ private:
     Refusal plan_creation(const VolumeWishes& wishes, Creation& creation);
     void parts_created(const std::shared_ptr<Creation>& creation);
     /// As far as the box is up; what is left there is shown as unclaimed.
-    void delete_part(const wire::BoxIdentity& identity, const wire::ArrayVolume& volume);
+    void delete_part(const wire::BoxIdentity& identity, const wire::ArrayVolume& volume,
+                     unsigned tries);
+    void take_apart(ControllerVolume& leaving, unsigned tries);
+    void later(Duration pause, std::function<void()> task);
     void give_spares();
     /// Boxes of one volume are to know each other; told when all that are up do.
     void acquaint(const wire::ArrayVolume& volume, std::function<void()> told);
@@ -179,6 +184,8 @@ private:
     std::map<std::string, std::string> troubles_;  ///< of boxes that are down, as last told
     std::set<wire::BoxIdentity> spares_;
     std::map<wire::VolumeIdentity, std::unique_ptr<ControllerVolume>> volumes_;
+    std::vector<std::unique_ptr<ControllerVolume>> leaving_;  ///< deleted, and not yet idle
+    std::vector<std::shared_ptr<std::unique_ptr<Timer>>> timers_;
     std::set<std::string> names_taken_;  ///< by volumes that are being made
     std::set<std::pair<wire::VolumeIdentity, std::uint8_t>> spares_wanted_;
     std::map<wire::BoxIdentity, std::set<wire::BoxIdentity>> acquaintances_;

@@ -47,7 +47,8 @@ ControllerVolume::ControllerVolume(const Surroundings& around,
       timer_(around.world.make_timer([this] {
           manager_.tick(around_.world.now());
           deadline_changed();
-      })) {}
+      })),
+      host_timer_(around.world.make_timer([this] { look_after_hosts(); })) {}
 
 ControllerVolume::~ControllerVolume() {
     *alive_ = false;
@@ -140,6 +141,7 @@ SteeringTag ControllerVolume::window_tag(const wire::BoxIdentity& box, std::uint
 }
 
 void ControllerVolume::store(std::vector<raid::MetadataChange> changes) {
+    if (keeps_nothing_) return;  // it is being deleted, and must not rise again
     around_.office.keep(std::move(changes), [this, alive = alive_](Result<void> outcome) {
         if (*alive) manager_.stored(outcome);
     });

@@ -75,6 +75,8 @@ public:
     Result<void> start(std::span<const wire::ArrayRebuildRecord> rebuilds);
     /// No longer served; `gone`: nobody uses it any more, and it may be destroyed.
     void remove(std::function<void()> gone);
+    /// From now on nothing is kept of it; or again.
+    void keep_nothing(bool nothing) { keeps_nothing_ = nothing; }
 
     const std::string& name() const { return name_; }
     const wire::VolumeIdentity& identity() const { return identity_; }
@@ -109,6 +111,11 @@ private:
         std::string initiator;  ///< iSCSI name of the session it said hello in
         std::array<std::uint8_t, 6> session_identifier{};
         std::uint64_t requests = 0;
+        std::optional<Instant> lost_at{};  ///< its session was first seen to be over
+
+        bool is(const scsi::NexusName& sender) const {
+            return initiator == sender.initiator && session_identifier == sender.session_identifier;
+        }
     };
 
     void carry(const wire::BoxIdentity& box, raid::CommandTicket ticket,
@@ -130,6 +137,7 @@ private:
     void transfer(scsi::VendorCall& call, const wire::HostCommandBlock& block);
     void over(HostCommand& command, Result<void> outcome);
     void dismiss(wire::HostSession session);
+    void look_after_hosts();
     void answer(scsi::VendorCall& call, wire::HostOutcome outcome, std::uint64_t command);
 
     Surroundings around_;
@@ -140,9 +148,11 @@ private:
     raid::VolumeManager manager_;
     VolumeDisk disk_;
     std::unique_ptr<Timer> timer_;
+    std::unique_ptr<Timer> host_timer_;
     std::map<wire::HostSession, Host> hosts_;
     std::map<std::uint64_t, scsi::VendorCall*> greetings_;  ///< under way; null: nobody hears it
     std::uint64_t greeting_ = 0;
+    bool keeps_nothing_ = false;
     std::uint64_t requests_ = 0, orders_ = 0, payload_octets_ = 0;  ///< of hosts
     std::list<std::unique_ptr<HostCommand>> commands_;
     std::list<SlowOperation> slow_;

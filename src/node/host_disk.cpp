@@ -56,11 +56,12 @@ void shorten(std::vector<Buffer>& pieces, std::uint64_t to) {
 }  // namespace
 
 HostDisk::HostDisk(World& world, std::shared_ptr<verbs::ProtectionDomain> domain,
-                   const Options& options, std::function<void()> hello_again)
+                   const Options& options, Holder holder)
     : world_(world),
       domain_(std::move(domain)),
       options_(options),
-      hello_again_(std::move(hello_again)),
+      holder_(std::move(holder)),
+      lent_timer_(world.make_timer([this] { lent_too_long(); })),
       pause_timer_(world.make_timer([this] { later_has_come(); })),
       pause_(first_pause),
       patience_timer_(world.make_timer([this] { give_up({.code = Code::timed_out}); })) {
@@ -180,10 +181,11 @@ Result<void> HostDisk::open_memory(Flight& flight) {
     auto pieces = pieces_of(request.memory, whole.begun, length);
     shorten(pieces, total_size(pieces) / block_size * block_size);
     if (pieces.empty()) return Error{.code = Code::unsupported};
-    if (!flight.region) {
+    // Another key each time, and another index when the keys have come round: a tag that somebody
+    // still remembers opens nothing for as long as there are indices.
+    if (!flight.region || flight.key == 0xff) {
         WEFT_TRY(flight.region, domain_->allocate_tag(pieces_max));
     }
-    // Another key each time: a tag that somebody still remembers opens nothing.
     const auto index = static_cast<std::uint32_t>(flight.region->tag()) & ~0xffu;
     const SteeringTag tag{index | ++flight.key};
     const auto size = static_cast<std::uint32_t>(total_size(pieces));
@@ -247,8 +249,9 @@ void HostDisk::answered(Flight& flight, const wire::HostAnswer& answer) {
             return finish(flight, {});
         case HostOutcome::unknown_session:
             again_.emplace(flight.transfer.command, &flight);
-            if (std::exchange(session_, nullptr)) hello_again_();
-            return;
+            if (!session_) return;
+            lost();
+            return holder_.hello_again();
         case HostOutcome::later:
         case HostOutcome::host_unreachable:
             return ask_later(flight);
@@ -281,12 +284,20 @@ void HostDisk::finish(Flight& flight, Result<void> outcome) {
     if (flight.action == wire::HostAction::flush) return part_ended(flight, outcome);
     (void)flight.region->close();  // a box that has the tag might have invalidated it
     if (!flight.region->is_still_lent()) return part_ended(flight, outcome);
+    if (lent_.empty()) lent_timer_->set(world_.now() + options_.lent_patience);
+    lent_.push_back(&flight);
     auto freed = flight.region->deregister([this, alive = alive_, &flight, outcome] {
         if (!*alive) return;
+        std::erase(lent_, &flight);
         flight.region.reset();
         part_ended(flight, outcome);
     });
     WEFT_CHECK(freed);
+}
+
+void HostDisk::lent_too_long() {
+    for (auto* flight : lent_) holder_.take_back(flight->transfer.tag);
+    if (!lent_.empty()) lent_timer_->set(world_.now() + options_.lent_patience);
 }
 
 void HostDisk::part_ended(Flight& flight, Result<void> outcome) {

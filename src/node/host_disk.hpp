@@ -29,12 +29,18 @@ public:
         std::size_t under_way_max = 64;  ///< commands
         /// How long there may be no session before what waits fails.
         Duration patience = std::chrono::seconds(120);
+        /// How long a box may keep memory of a request that has ended, by taking nothing of it.
+        Duration lent_patience = std::chrono::seconds(5);
+    };
+    struct Holder {
+        /// The controller does not know our session any more: it is there, and must say hello anew.
+        std::function<void()> hello_again;
+        /// Whoever still has bytes of the memory under this tag shall have them no longer.
+        std::function<void(SteeringTag)> take_back;
     };
 
-    /// `hello_again`: the controller does not know our session any more; the one there is must say
-    /// hello anew.
     HostDisk(World& world, std::shared_ptr<verbs::ProtectionDomain> domain, const Options& options,
-             std::function<void()> hello_again);
+             Holder holder);
     ~HostDisk() override;
 
     /// The controller has welcomed us: what waits goes. The session stays until lost() is called.
@@ -93,13 +99,14 @@ private:
     void later_has_come();
     void finish(Flight& flight, Result<void> outcome);
     void part_ended(Flight& flight, Result<void> outcome);
+    void lent_too_long();
     void fail_all(Error why);
     void note_size(std::uint64_t size);
 
     World& world_;
     std::shared_ptr<verbs::ProtectionDomain> domain_;
     Options options_;
-    std::function<void()> hello_again_;
+    Holder holder_;
     iscsi::InitiatorSession* session_ = nullptr;
     wire::HostSession number_{};
     std::uint64_t size_ = 0;
@@ -110,6 +117,8 @@ private:
     std::vector<Flight*> free_;
     std::map<std::uint64_t, Flight*> again_;  ///< to be sent once more, by command number
     std::vector<Flight*> later_;              ///< the same, after a pause
+    std::vector<Flight*> lent_;               ///< have ended, but for their memory
+    std::unique_ptr<Timer> lent_timer_;
     std::unique_ptr<Timer> pause_timer_;
     Duration pause_;
     std::unique_ptr<Timer> patience_timer_;

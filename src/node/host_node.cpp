@@ -67,9 +67,13 @@ HostNode::HostNode(World& world, Options options, Holder holder)
       device_(verbs::make_device(world, {})),
       links_(std::make_unique<ArrayLinks>(world, *device_, options_.links)),
       transport_(make_transport(world, options_.over_rdma)),
-      disk_(std::make_unique<HostDisk>(world, links_->domain(), options_.disk, [this] {
-          if (session_) session_->hello_again();
-      })) {
+      disk_(std::make_unique<HostDisk>(
+          world, links_->domain(), options_.disk,
+          HostDisk::Holder{.hello_again =
+                               [this] {
+                                   if (session_) session_->hello_again();
+                               },
+                           .take_back = [this](SteeringTag tag) { links_->take_back(tag); }})) {
     world_.defer([this, alive = alive_] {
         if (!*alive) return;
         const auto& host = options_.listen.host;

@@ -24,10 +24,13 @@ std::size_t Box::open_windows() const {
     return static_cast<std::size_t>(std::ranges::count(windows_, true, &Window::open));
 }
 
+bool Box::is_working() const {
+    return std::ranges::any_of(windows_,
+                               [](const Window& window) { return window.work != nullptr; });
+}
+
 bool Box::idle() const {
-    return changes_.empty() && std::ranges::none_of(windows_, [](const Window& window) {
-               return window.work != nullptr;
-           });
+    return changes_.empty() && !is_working();
 }
 
 ArrayOutcome Box::check(const wire::ArrayAddress& address) const {
@@ -152,28 +155,37 @@ void Box::order_ended(OrderWork& work, const OrderResult& result) {
     // What failed stays as it is: the controller will abort it, once it knows what to do instead.
     if (work.received().order.closes && result.outcome == ArrayOutcome::done) window.ending = true;
     window.work.reset();  // the work is no more
-    if (window.ending && !window.end_ticket) {
-        const CommandTicket ticket = window.ticket;
+    const CommandTicket ticket = window.ticket;
+    if (window.ending && window.end_tickets.empty()) {
         end(window);  // first: who hears the answer may use the window again
-        return say(ticket, transaction, result);
+        say(ticket, transaction, result);
+    } else {
+        say(ticket, transaction, result);
+        if (window.ending)
+            end(window);
+        else
+            run(window);
     }
-    say(window.ticket, transaction, result);
-    if (window.ending)
-        end(window);
-    else
-        run(window);
+    begin_change();  // which may have waited for this
 }
 
-/// Abort and release are one: what is staged is forgotten, and no peer reaches it any more.
+/// Abort and release are one: what is staged is forgotten, and no peer reaches it any more. It is
+/// answered when nothing of the request is under way, also to who asks twice.
 void Box::end_request(CommandTicket ticket, wire::TransactionNumber transaction) {
     for (Window& window : windows_) {
-        if (!window.open || window.ending || window.transaction != transaction) continue;
-        window.end_ticket = ticket;
-        window.ending = true;
-        if (!window.work) end(window);
-        return;
+        if (!window.open || window.transaction != transaction) continue;
+        window.end_tickets.push_back(ticket);
+        return begin_to_end(window);
     }
-    say(ticket, transaction, {});  // asked twice, or never begun here: it is as was wished
+    say(ticket, transaction, {});  // ended before, or never begun here: it is as was wished
+}
+
+void Box::begin_to_end(Window& window) {
+    window.ending = true;
+    if (window.work)
+        window.work->stop();
+    else
+        end(window);
 }
 
 void Box::end(Window& window) {
@@ -182,10 +194,10 @@ void Box::end(Window& window) {
         say(waiting.ticket, transaction, {.outcome = ArrayOutcome::unknown_transaction});
     if (!window.memory.empty())
         staging_.close(static_cast<std::uint32_t>(&window - windows_.data()));
-    const auto ticket = std::exchange(window.end_ticket, std::nullopt);
+    const auto tickets = std::exchange(window.end_tickets, {});
     window.open = window.ending = false;
     window.memory = {};
-    if (ticket) say(*ticket, transaction, {});
+    for (auto ticket : tickets) say(ticket, transaction, {});
 }
 
 void Box::say(CommandTicket ticket, wire::TransactionNumber transaction,

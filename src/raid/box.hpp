@@ -63,8 +63,8 @@ private:
         Buffer memory{};
         std::deque<Waiting> waiting;
         std::unique_ptr<OrderWork> work;
-        CommandTicket ticket{};                   ///< of the work
-        std::optional<CommandTicket> end_ticket;  ///< of the command that ends it
+        CommandTicket ticket{};                  ///< of the work
+        std::vector<CommandTicket> end_tickets;  ///< of the commands that end it
     };
     /// A change of the superblock, in its turn.
     struct Change {
@@ -84,6 +84,9 @@ private:
     void take_peers(CommandTicket ticket, const wire::ArrayCommandBlock& block,
                     ConstBuffer parameters);
     void change(CommandTicket ticket, const wire::ArraySuperblock& superblock);
+    void begin_change();
+    bool is_working() const;
+    void begin_to_end(Window& window);
     void run(Window& window);
     void say(CommandTicket ticket, wire::TransactionNumber transaction, const OrderResult& result);
     void say(CommandTicket ticket, wire::ArrayOutcome outcome);

@@ -11,7 +11,8 @@ using wire::ArrayAction;
 using wire::ArrayOutcome;
 
 /// A new controller announces itself. What the old one began ends here, and nothing it still sends
-/// is obeyed: from now on, not only from when the disk knows.
+/// is obeyed: from now on, not only from when the disk knows. The new one is not obeyed before
+/// either: a write of the old one that is still on its way to the disk must not come after its own.
 void Box::take_epoch(CommandTicket ticket, ConstBuffer parameters) {
     auto address = decode<wire::ArrayAddress>(parameters);
     if (!address || parameters.size() != wire_size<wire::ArrayAddress>())
@@ -22,9 +23,7 @@ void Box::take_epoch(CommandTicket ticket, ConstBuffer parameters) {
     if (address->epoch <= announced_) return say(ticket, ArrayOutcome::other_epoch);
     announced_ = address->epoch;
     for (Window& window : windows_) {
-        if (!window.open || window.ending) continue;
-        window.ending = true;
-        if (!window.work) end(window);
+        if (window.open) begin_to_end(window);
     }
     auto next = changes_.empty() ? known : changes_.back().superblock;
     next.epoch = address->epoch;
@@ -57,13 +56,20 @@ void Box::take_volume(CommandTicket ticket, ConstBuffer parameters) {
 
 void Box::change(CommandTicket ticket, const wire::ArraySuperblock& superblock) {
     changes_.push_back({ticket, superblock});
-    if (changes_.size() == 1) keeper_.keep(superblock);
+    begin_change();
+}
+
+void Box::begin_change() {
+    if (changes_.empty() || keeper_.busy()) return;
+    const auto& next = changes_.front().superblock;
+    if (next.epoch != keeper_.current().epoch && is_working()) return;
+    keeper_.keep(next);
 }
 
 void Box::superblock_kept(Result<void> outcome) {
     const CommandTicket ticket = changes_.front().ticket;
     changes_.pop_front();
-    if (!changes_.empty()) keeper_.keep(changes_.front().superblock);
+    begin_change();
     say(ticket, outcome ? ArrayOutcome::done : ArrayOutcome::disk_failed);
 }
 

@@ -95,7 +95,8 @@ Result<Assembled> assemble(std::span<const wire::ArraySuperblock> superblocks) {
             return Error{Code::malformed};
         assembled.epoch = std::max(assembled.epoch, superblock.epoch);
         if (superblock.volume.generation != newest.volume.generation) continue;
-        if (superblock.volume != newest.volume) return Error{Code::malformed};
+        if (superblock.volume != newest.volume || !is_place_of(superblock))
+            return Error{Code::malformed};
         const bool current =
             newest.volume.members[superblock.place].state == wire::ArrayMemberState::current;
         if (current) assembled.present |= only(superblock.place);

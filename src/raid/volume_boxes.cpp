@@ -47,9 +47,8 @@ void VolumeManager::Life::box_up(const wire::BoxIdentity& identity, const BoxSta
     const auto place = place_of(identity);
     if (place && standing.has_part && standing.generation > volume_.generation) {
         // The store is older than the boxes: to go on from it would lose what they know.
-        deposed_ = true;
-        engine_.halt();
-        return say_of(VolumeEventKind::box_refused, *place, ArrayOutcome::other_generation);
+        say_of(VolumeEventKind::box_refused, *place, ArrayOutcome::other_generation);
+        return depose();
     }
     box.facts.has_part = standing.has_part;
     box.generation = standing.generation;
@@ -66,21 +65,36 @@ void VolumeManager::Life::box_up(const wire::BoxIdentity& identity, const BoxSta
 
 /// What it was doing when it was lost must have ended before it is used again.
 void VolumeManager::Life::greet(const wire::BoxIdentity& identity, BoxState& box) {
-    for (auto transaction : std::exchange(box.left_open, {})) {
+    if (!box.facts.has_part) box.left_open.clear();
+    for (auto transaction : box.left_open) {
         const auto parameters = encoded(wire::ArrayAddress{.cluster = cluster_,
                                                            .volume = volume_.volume,
                                                            .box = identity,
                                                            .generation = box.generation,
                                                            .epoch = epoch_});
-        ++box.greetings;
-        owner_.carry(identity, remember({.box = identity, .what = Told::What::greeting}),
-                     {{.action = wire::ArrayAction::abort,
-                       .transaction = transaction,
-                       .parameter_length = static_cast<std::uint32_t>(parameters.size()),
-                       .control = {}},
-                      {parameters.begin(), parameters.end()}});
+        owner_.carry(
+            identity,
+            remember({.box = identity, .what = Told::What::greeting, .transaction = transaction}),
+            {{.action = wire::ArrayAction::abort,
+              .transaction = transaction,
+              .parameter_length = static_cast<std::uint32_t>(parameters.size()),
+              .control = {}},
+             {parameters.begin(), parameters.end()}});
     }
-    if (box.greetings == 0) box.facts.up = true;
+    if (box.left_open.empty()) box.facts.up = true;
+}
+
+void VolumeManager::Life::greeted(const Told& what, const wire::ArrayAnswer& answer) {
+    BoxState& box = boxes_[what.box];
+    if (answer.outcome == ArrayOutcome::done) {
+        box.left_open.erase(what.transaction);
+        if (box.left_open.empty()) box.facts.up = true;
+        return;
+    }
+    // It does not end what it must: whatever it is, it is not ours to use.
+    if (std::exchange(box.facts.failed, true)) return;
+    if (auto place = place_of(what.box))
+        say_of(VolumeEventKind::box_failed, *place, answer.outcome);
 }
 
 void VolumeManager::Life::box_down(const wire::BoxIdentity& identity) {
@@ -89,16 +103,15 @@ void VolumeManager::Life::box_down(const wire::BoxIdentity& identity) {
     if (found == boxes_.end()) return;
     BoxState& box = found->second;
     std::erase_if(told_, [&](const auto& told) { return told.second.box == identity; });
-    box.greetings = 0;
     const bool was_up = std::exchange(box.facts.up, false);
+    if (!started_) return;
+    // Whatever its place is now: it may owe answers from when it had one.
+    const auto open = engine_.lost(identity);
+    box.left_open.insert(open.begin(), open.end());
     const auto place = place_of(identity);
-    if (!place || !started_) return;
+    if (!place) return;
     if (was_up && volume_.members[*place].state != ArrayMemberState::absent)
         box.facts.missed = places_[*place].missed = true;
-    if (applied_.members[*place].box == identity) {
-        const auto open = engine_.lost(BoxIndex{*place});
-        box.left_open.insert(box.left_open.end(), open.begin(), open.end());
-    }
     if (was_up) say_of(VolumeEventKind::box_lost, *place);
 }
 
@@ -109,9 +122,10 @@ void VolumeManager::Life::answered(CommandTicket ticket, const wire::ArrayAnswer
     if (found == told_.end()) return;
     const Told what = found->second;
     told_.erase(found);
-    if (what.what == Told::What::volume) return told(what, answer);
-    BoxState& box = boxes_[what.box];
-    if (--box.greetings == 0) box.facts.up = true;
+    if (what.what == Told::What::volume)
+        told(what, answer);
+    else
+        greeted(what, answer);
 }
 
 void VolumeManager::Life::lost(CommandTicket ticket) {
@@ -146,11 +160,8 @@ SteeringTag VolumeManager::Life::own_window_tag(std::uint32_t window,
 
 void VolumeManager::Life::box_failed(BoxIndex suspect, BoxIndex reporter,
                                      const wire::ArrayAnswer& answer) {
-    if (answer.outcome == ArrayOutcome::other_epoch && answer.epoch > epoch_) {
-        if (std::exchange(deposed_, true)) return;
-        engine_.halt();
-        return say(VolumeEventKind::deposed);
-    }
+    if (answer.outcome == ArrayOutcome::other_epoch && answer.epoch > epoch_)
+        deposing_ = true;  // not from inside the engine
     if (answer.outcome == ArrayOutcome::malformed)
         say_of(VolumeEventKind::malformed_request, number(reporter), answer.outcome);
     // Of a box that is away it is known already, and what to do about it.
@@ -203,6 +214,7 @@ std::set<std::uint8_t> VolumeManager::Life::blamed() {
 }
 
 void VolumeManager::Life::judge_complaints() {
+    if (deposing_) depose();
     if (complaints_.empty()) return;
     for (const auto& [suspect, reporter, why] : complaints_)
         if (why == ArrayOutcome::disk_failed || why == ArrayOutcome::out_of_range)

@@ -20,7 +20,8 @@ std::uint32_t largest_window(const Plan& plan) {
 
 VolumeEngine::VolumeEngine(VolumeEngineOwner& owner, const VolumeEngineOptions& options)
     : owner_(owner), options_(options), own_(*this, options.own) {
-    for (std::uint32_t window = options.windows; window-- > 0;) free_windows_.push_back(window);
+    for (std::uint32_t window = 0; window < options.windows; ++window)
+        free_windows_.push_back(window);
 }
 
 Result<void> VolumeEngine::set_volume(wire::ClusterIdentity cluster, wire::Epoch epoch,
@@ -211,10 +212,29 @@ Result<Plan> VolumeEngine::plan_next(Run& run) const {
     }
 }
 
+/// Of a write that was cut short amid its commit: what is left at odds, and whether that can be
+/// undone by doing it again.
+Result<void> VolumeEngine::make_up_for(Run& run) const {
+    if (run.uncommitted == 0) return {};
+    Mask away = ~Mask{0}, columns_lost_elsewhere = 0;
+    for (const Band& band : run.bands) {
+        away &= health_.absent_at(band.stripe);
+        columns_lost_elsewhere |= health_.lost_columns(*layout_, band.stripe) &
+                                  (only(layout_->data_columns()) - 1) & ~band.columns;
+    }
+    run.uncommitted &= ~away;
+    if (run.uncommitted == 0) return {};
+    run.anew = true;
+    if (layout_->level() != Level::mirror && columns_lost_elsewhere != 0)
+        return Error{Code::io_failed};
+    return {};
+}
+
 void VolumeEngine::start(RunPlace run) {
+    if (auto good = make_up_for(*run); !good) return refuse(run, good.error());
     auto plan = plan_next(*run);
     if (!plan) return refuse(run, plan.error());
-    const std::uint32_t window = free_windows_.back();
+    const std::uint32_t window = free_windows_.front();
     const wire::TransactionNumber transaction{++transactions_};
     if (plan->controller_window > 0) {
         Buffer local = run->request ? run->request->local : Buffer{};
@@ -223,7 +243,7 @@ void VolumeEngine::start(RunPlace run) {
                                 plan->controller_window, local);
         if (!opened) return refuse(run, opened.error());
     }
-    free_windows_.pop_back();
+    free_windows_.pop_front();
     run->own_open = plan->controller_window > 0;
     run->window = window;
     run->transaction = transaction;
@@ -234,7 +254,8 @@ void VolumeEngine::start(RunPlace run) {
     run->digests.clear();
     run->generation = volume_.generation;
     run->stage = Stage::running;
-    if (run->exclusive && run->request) owner_.writing(run->bands);
+    const bool rebuilds = run->upkeep && run->upkeep->kind == UpkeepKind::rebuild;
+    if (run->exclusive && !rebuilds) owner_.writing(run->bands);
     if (run->plan.orders.empty()) {  // no box is left to ask
         run->unanswered = 0;
         return turn_ended(run);
@@ -243,7 +264,7 @@ void VolumeEngine::start(RunPlace run) {
 }
 
 void VolumeEngine::refuse(RunPlace run, Error why) {
-    if (run->anew && run->begun) owner_.doubtful(run->bands);
+    if (run->uncommitted != 0) owner_.doubtful(run->bands);
     answer(*run, why);
     erase(run);
 }

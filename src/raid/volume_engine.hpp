@@ -4,11 +4,13 @@
 // of the controller. When a box fails amid a request it says so, undoes what was staged, and waits
 // to be told what the volume is now; then the request is planned anew, from the host's memory.
 //
-// A write that failed amid its commit has left data and parity of its rows at odds. Its rows stay
-// its own until it is done again, and then parity is made anew: changed by a difference it would
-// stay wrong.
+// A write that failed amid its commit has left data and parity of its rows at odds, unless whoever
+// did not commit is no member any more. Its rows stay its own until it is done again, and then
+// parity is made anew: changed by a difference it would stay wrong. Where that cannot be, for a
+// column that is lost and known by that parity alone, the write is refused.
 #pragma once
 
+#include <deque>
 #include <list>
 #include <map>
 #include <vector>
@@ -72,7 +74,7 @@ public:
     void answered(CommandTicket ticket, const wire::ArrayAnswer& answer);
     /// Nothing more will come from this box: what it has not answered has failed. Returns what may
     /// still be open there, to be aborted before it is used again.
-    std::vector<wire::TransactionNumber> lost(BoxIndex box);
+    std::vector<wire::TransactionNumber> lost(const wire::BoxIdentity& box);
     /// One command of a box that is there will not be answered.
     void lost(CommandTicket ticket);
 
@@ -101,6 +103,7 @@ private:
         bool failed = false;     ///< an order of this turn was
         bool committed = false;  ///< orders that write home were sent
         bool anew = false;       ///< parity must be
+        Mask uncommitted = 0;    ///< places that were to write home and did not say that they had
         unsigned passed_over = 0;
         std::optional<Error> refusal;  ///< it is not tried again
         Plan plan;
@@ -116,7 +119,8 @@ private:
     struct Sent {
         std::list<Run>::iterator run;
         Party to{};
-        bool closes = false;
+        wire::BoxIdentity box{};  ///< that had the place when it was sent
+        bool closes = false, commits = false;
         std::vector<Party> parties;
     };
     using RunPlace = std::list<Run>::iterator;
@@ -132,6 +136,7 @@ private:
     bool goes_in_band(const Run& run) const;
     Result<Plan> plan_part(const Run& run, std::uint64_t part) const;
     Result<Plan> plan_next(Run& run) const;
+    Result<void> make_up_for(Run& run) const;
     void refuse(RunPlace run, Error why);
     void erase(RunPlace run);
     void send_turn(RunPlace run);
@@ -143,7 +148,7 @@ private:
     void answer(Run& run, Result<void> outcome);
     void judge_digests(Run& run);
     void order_failed(const Sent& sent, const wire::ArrayAnswer& answer);
-    CommandTicket remember(RunPlace run, Party to, bool closes, std::vector<Party> parties);
+    CommandTicket remember(Sent sent);
     wire::ArrayAddress address_of(BoxIndex box) const;
     OrderEnvelope envelope_of(const Run& run, BoxIndex box);
     std::vector<PartyAccess> accesses_of(const Run& run);
@@ -160,7 +165,7 @@ private:
     std::list<Run> runs_;     ///< hosts', in the order they came
     std::list<Run> upkeeps_;  ///< ours
     std::map<CommandTicket, Sent> sent_;
-    std::vector<std::uint32_t> free_windows_;
+    std::deque<std::uint32_t> free_windows_;  ///< the one longest unused first
     std::uint64_t transactions_ = 0, tickets_ = 0;
     VolumeCounters counters_;
     bool halted_ = false;

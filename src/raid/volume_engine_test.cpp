@@ -171,9 +171,10 @@ TEST(VolumeEngine, GoesOnWhenABoxIsNoMore) {
         controller.submit_randomly(10);
         controller.agenda.run();
         controller.box_failed(gone, gone, {});
-        controller.engine.lost(gone);
+        const auto identity = controller.volume.members[number(gone)].box;
+        controller.engine.lost(identity);
         controller.run();
-        controller.engine.lost(gone);  // what was sent to it before the news
+        controller.engine.lost(identity);  // what was sent to it before the news
         controller.run();
         controller.expect_all_right();
     });

@@ -49,8 +49,7 @@ private:
         BoxFacts facts;
         wire::Generation generation{};
         std::uint64_t data_length = 0;
-        std::vector<wire::TransactionNumber> left_open;  ///< when it was lost
-        unsigned greetings = 0;                          ///< unanswered: it is not up before
+        std::set<wire::TransactionNumber> left_open;  ///< to be ended before it is up again
         unsigned complaints = 0;
     };
     /// A command of the manager's own.
@@ -59,6 +58,7 @@ private:
         enum class What : std::uint8_t { greeting, volume } what{};
         wire::Generation generation{};
         std::uint64_t stripes = 0;
+        wire::TransactionNumber transaction{};
     };
     struct Complaint {
         std::uint8_t suspect = 0, reporter = 0;
@@ -133,6 +133,7 @@ private:
     void leave_place(std::uint8_t index);
     void begin_rebuild(std::uint8_t index, const wire::ArrayMember& was);
     void stop();
+    void depose();
     Health health() const;
     bool is_changing() const;
 
@@ -140,6 +141,7 @@ private:
     BoxState* state_of(std::uint8_t place);
     std::optional<std::uint8_t> place_of(const wire::BoxIdentity& box) const;
     void greet(const wire::BoxIdentity& box, BoxState& state);
+    void greeted(const Told& what, const wire::ArrayAnswer& answer);
     bool can_count_out(std::uint8_t place) const;
     void count_out(std::uint8_t place, wire::ArrayOutcome why);
     std::set<std::uint8_t> blamed();
@@ -191,7 +193,7 @@ private:
     std::map<std::uint8_t, std::set<std::uint8_t>> partners_;  ///< that have fallen out, lately
     Storing storing_ = Storing::nothing;
     bool started_ = false, starting_ = false, serving_ = false, deposed_ = false, given_up_ = false;
-    bool start_expired_ = false;
+    bool start_expired_ = false, deposing_ = false;
     unsigned visits_ = 0;
     bool putting_right_ = false, changed_ = false;
 

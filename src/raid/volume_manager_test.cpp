@@ -105,6 +105,40 @@ TEST(VolumeManager, OutlivesALossOfPowerOfABoxThatIsBeingRebuilt) {
     });
 }
 
+TEST(VolumeManager, EndsWhatABoxWasDoingHoweverOftenItIsLost) {
+    test::for_each_seed(40, [](std::uint64_t seed) {
+        ManagedVolume volume(level_of(seed), boxes_of(seed), seed);
+        const auto box = static_cast<unsigned>(seed % boxes_of(seed));
+        volume.submit_randomly(10);
+        for (int i = 0; i < 4; ++i) {  // each time before all it was asked to end has ended
+            volume.drop(box);
+            volume.some_steps(seed % 5);
+            volume.bring(box);
+            volume.some_steps(seed % 7);
+        }
+        volume.submit_randomly(20);
+        volume.expect_whole();
+        EXPECT_EQ(volume.count(box_failed), 0u) << volume.story();
+    });
+}
+
+TEST(VolumeManager, DoesNotWaitForABoxThatWasReplacedAndIsGone) {
+    test::for_each_seed(40, [](std::uint64_t seed) {
+        ManagedVolume volume(level_of(seed), boxes_of(seed), seed);
+        const unsigned spare = volume.add_spare_box();
+        const auto box = static_cast<unsigned>(seed % boxes_of(seed));
+        ASSERT_TRUE(volume.run_until([&] { return volume.is_healthy(); }));
+        volume.submit_randomly(10);
+        ASSERT_TRUE(
+            volume.manager->replace(static_cast<std::uint8_t>(box), volume.identities[spare]));
+        volume.sessions[box].mute = true;  // it owes answers
+        volume.submit_randomly(10);
+        volume.some_steps(seed * 20);
+        volume.drop(box);
+        volume.expect_whole();
+    });
+}
+
 TEST(VolumeManager, KnowsWhatABoxMayLoseWhileItIsCountedOut) {
     test::for_each_seed(20, [](std::uint64_t seed) {
         ManagedVolume volume(level_of(seed), boxes_of(seed), seed);
@@ -371,6 +405,34 @@ TEST(VolumeManager, DoesAWriteAnewThatWasCutShortAmidItsCommit) {
         volume.expect_whole();
         EXPECT_EQ(volume.count(box_failed), 0u);
     });
+}
+
+TEST(VolumeManager, TellsThoseWhoWaitWhenAnotherIsInOffice) {
+    ManagedVolume volume(Level::raid5, 5, 1);
+    ASSERT_TRUE(volume.run_until([&] { return volume.is_healthy(); }));
+    // Somebody else's new_epoch, and we have not heard of it.
+    auto address = volume.address_of(3);
+    address.epoch = wire::Epoch{9};
+    volume.tell(3, wire::ArrayAction::new_epoch, 0, encoded(address));
+    volume.submit(HostOperation::write, {0, volume.layout.stripe_bytes()});
+    volume.submit(HostOperation::read, {0, volume.layout.stripe_bytes()});
+    ASSERT_TRUE(volume.run_until([&] { return volume.all_answered(); }));
+    for (auto& request : volume.requests)
+        EXPECT_EQ(request->outcome->error().code, Code::disconnected);
+    EXPECT_EQ(volume.count(deposed), 1u);
+    EXPECT_EQ(volume.count(member_absent), 0u) << "it is not ours to change any more";
+}
+
+TEST(VolumeManager, FlushesWhatAScrubRepaired) {
+    ManagedVolume volume(Level::raid5, 5, 1);
+    ASSERT_TRUE(volume.run_until([&] { return volume.is_healthy(); }));
+    volume.boxes[4]->disk.octets.all()[2 * 4096 + 5] ^= std::byte{8};
+    volume.boxes[4]->disk.lasting = volume.boxes[4]->disk.octets;
+    ASSERT_TRUE(volume.manager->scrub(true));
+    ASSERT_TRUE(volume.run_until([&] { return !volume.manager->status().scrub.running; }));
+    volume.cut_power(4);
+    volume.bring(4);
+    volume.expect_whole();
 }
 
 TEST(VolumeManager, ReplacesABoxAmidEverything) {

@@ -105,11 +105,7 @@ void VolumeManager::Life::stored(Result<void> outcome) {
     Visit visit(*this);
     const Storing what = std::exchange(storing_, Storing::nothing);
     if (!outcome) {
-        if (outcome.error().code == Code::access_denied) {
-            deposed_ = true;
-            engine_.halt();
-            return say(VolumeEventKind::deposed);
-        }
+        if (outcome.error().code == Code::access_denied) return depose();
         if (what == Storing::marks)
             for (Place& place : places_) place.keep = place.rebuild.has_value();
         store_timer_.ask(1s);
@@ -187,11 +183,7 @@ void VolumeManager::Life::told(const Told& what, const wire::ArrayAnswer& answer
         box.generation = answer.generation;  // told again, under what it knows
         return;
     }
-    if (answer.outcome == ArrayOutcome::other_epoch && answer.epoch > epoch_) {
-        deposed_ = true;
-        engine_.halt();
-        return say(VolumeEventKind::deposed);
-    }
+    if (answer.outcome == ArrayOutcome::other_epoch && answer.epoch > epoch_) return depose();
     if (what.stripes > applied_.stripes) {
         // Nobody has used the new stripes yet: as if it had never been asked for.
         wishes_.stripes = applied_.stripes;
@@ -213,6 +205,14 @@ bool VolumeManager::Life::can_serve() const {
             return false;
     }
     return true;
+}
+
+/// Nothing is done any more, and those who wait are told: their next controller is another.
+void VolumeManager::Life::depose() {
+    if (std::exchange(deposed_, true)) return;
+    engine_.halt();
+    say(VolumeEventKind::deposed);
+    engine_.give_up(Error{Code::disconnected});
 }
 
 void VolumeManager::Life::stop() {

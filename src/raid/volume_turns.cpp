@@ -30,7 +30,13 @@ void VolumeEngine::send_turn(RunPlace run) {
         const BoxIndex box = order.to.box;
         run->open |= only(number(box));
         const auto encoded = encode_order(order, envelope_of(*run, box), accesses);
-        owner_.carry(box, remember(run, order.to, order.closes, parties_of(order)), encoded);
+        const auto ticket = remember({.run = run,
+                                      .to = order.to,
+                                      .box = volume_.members[number(box)].box,
+                                      .closes = order.closes,
+                                      .commits = writes_home,
+                                      .parties = parties_of(order)});
+        owner_.carry(box, ticket, encoded);
     }
 }
 
@@ -47,7 +53,12 @@ void VolumeEngine::send_own(RunPlace run, const Order& order,
     ReceivedOrder received{.order = order, .envelope = envelope_of(*run, {}), .parties = {}};
     for (const Party& named : parties_of(order))
         received.parties.push_back(*std::ranges::find(accesses, named, &PartyAccess::party));
-    const auto ticket = remember(run, the_controller, false, parties_of(order));
+    const auto ticket = remember({.run = run,
+                                  .to = the_controller,
+                                  .box = {},
+                                  .closes = false,
+                                  .commits = false,
+                                  .parties = parties_of(order)});
     own_.start(run->window, ticket, std::move(received));
 }
 
@@ -74,19 +85,22 @@ void VolumeEngine::lost(CommandTicket ticket) {
     answered(ticket, {.outcome = wire::ArrayOutcome::unknown_transaction});
 }
 
-std::vector<wire::TransactionNumber> VolumeEngine::lost(BoxIndex box) {
+std::vector<wire::TransactionNumber> VolumeEngine::lost(const wire::BoxIdentity& box) {
     std::vector<CommandTicket> tickets;
     std::vector<wire::TransactionNumber> left_open;
     for (const auto& [ticket, sent] : sent_) {
-        if (sent.to != party(box)) continue;
+        if (sent.to.kind != PartyKind::box || sent.box != box) continue;
         tickets.push_back(ticket);
         left_open.push_back(sent.run->transaction);
     }
+    Mask places = 0;
+    for (std::uint8_t place = 0; place < volume_.boxes; ++place)
+        if (volume_.members[place].box == box) places |= only(place);
     // A box that is gone has no window; ending the request need not wait for it.
     for (auto* runs : {&runs_, &upkeeps_}) {
         for (Run& run : *runs) {
-            if ((run.open & only(number(box))) != 0) left_open.push_back(run.transaction);
-            run.open &= ~only(number(box));
+            if ((run.open & places) != 0) left_open.push_back(run.transaction);
+            run.open &= ~places;
         }
     }
     for (auto ticket : tickets) answered(ticket, {.outcome = wire::ArrayOutcome::disk_failed});
@@ -99,6 +113,7 @@ std::vector<wire::TransactionNumber> VolumeEngine::lost(BoxIndex box) {
 void VolumeEngine::order_failed(const Sent& sent, const wire::ArrayAnswer& answer) {
     Run& run = *sent.run;
     run.failed = true;
+    if (sent.commits) run.uncommitted |= only(number(sent.to.box));
     Party suspect = sent.to;
     if (answer.outcome == wire::ArrayOutcome::passive_side_failed &&
         answer.party < sent.parties.size())
@@ -151,7 +166,6 @@ void VolumeEngine::turn_ended(RunPlace run) {
 }
 
 void VolumeEngine::run_failed(RunPlace run) {
-    run->anew = run->anew || (run->committed && run->exclusive);
     if (run->upkeep && !run->refusal) run->refusal = Error{Code::io_failed};
     if (run->refusal) return refuse(run, *run->refusal);
     run->stage = Stage::waiting;
@@ -177,7 +191,13 @@ void VolumeEngine::send_end(RunPlace run, wire::ArrayAction action) {
         if (!contains(open, box)) continue;
         const auto parameters = encoded(address_of(BoxIndex{box}));
         ++counters_.orders;
-        owner_.carry(BoxIndex{box}, remember(run, party(BoxIndex{box}), true, {}),
+        const auto ticket = remember({.run = run,
+                                      .to = party(BoxIndex{box}),
+                                      .box = volume_.members[box].box,
+                                      .closes = true,
+                                      .commits = false,
+                                      .parties = {}});
+        owner_.carry(BoxIndex{box}, ticket,
                      {{.action = action,
                        .transaction = run->transaction,
                        .parameter_length = static_cast<std::uint32_t>(parameters.size()),
@@ -194,10 +214,9 @@ void VolumeEngine::answer(Run& run, Result<void> outcome) {
     if (auto* upkeep = std::exchange(run.upkeep, nullptr)) upkeep->completed(outcome);
 }
 
-CommandTicket VolumeEngine::remember(RunPlace run, Party to, bool closes,
-                                     std::vector<Party> parties) {
+CommandTicket VolumeEngine::remember(Sent sent) {
     const CommandTicket ticket{++tickets_};
-    sent_.emplace(ticket, Sent{run, to, closes, std::move(parties)});
+    sent_.emplace(ticket, std::move(sent));
     return ticket;
 }
 

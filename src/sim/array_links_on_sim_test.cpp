@@ -253,6 +253,29 @@ TEST_F(ArrayLinksTest, GiveUpAPeerThatIsSilent) {
     EXPECT_EQ(third.failure, Code::disconnected);
 }
 
+TEST_F(ArrayLinksTest, TakeMemoryBackFromAPeerThatTakesNothing) {
+    introduce(oak, elm, 9);
+    TestTransfer first(elm.access(), 0, 8, 0), second(elm.access(), 0, 1 << 20, 0);
+    oak.links->fetch(first);
+    run();
+    ASSERT_TRUE(first.succeeded());
+    const auto tag = elm.region->tag();
+    EXPECT_FALSE(elm.links->take_back(tag)) << "nothing is on its way";
+    oak.links->fetch(second);
+    for (auto link : world.network().links()) world.network().partition(link, Side::acceptor);
+    bool freed = false;
+    run_until([&] { return elm.links->links() == 0 || elm.region->is_still_lent() || freed; });
+    ASSERT_TRUE(elm.region->deregister([&] { freed = true; }));
+    world.run_for(std::chrono::seconds(1));
+    ASSERT_FALSE(freed);
+    EXPECT_TRUE(elm.links->take_back(tag));
+    world.run_for(std::chrono::milliseconds(1));
+    EXPECT_TRUE(freed);
+    EXPECT_EQ(elm.links->links(), 0u);
+    run();
+    EXPECT_EQ(second.failure, Code::disconnected);
+}
+
 TEST_F(ArrayLinksTest, EndWhatIsUnderWayWhenTheyGo) {
     introduce(oak, elm, 9);
     TestTransfer fetch(elm.access(), 0, 1 << 20, 0), waiting(elm.access(), 0, 8, 0);

@@ -67,6 +67,35 @@ TEST(ControllerOnSim, CarriesAllDataItselfInBand) {
     EXPECT_EQ(array.read(disk, 5 * 4096, small.size()), small);
 }
 
+/// A session is its host's: nobody else's commands count in it, and it ends with its host.
+TEST(ControllerOnSim, KeepsHostsApartAndForgetsThoseThatAreGone) {
+    ArrayCluster array(5);
+    ASSERT_NO_FATAL_FAILURE(make_photos(array));
+    auto& disk = array.attach("photos");
+    array.write(disk, 0, pattern(4096, 1));
+    const auto session = array.controller->hosts().front().session;
+
+    // An initiator that has learnt the number of the session, and asks in its name.
+    auto& here = array.world.host("10.0.0.66");
+    node::IscsiIserTransport transport(here, {});
+    std::optional<wire::HostOutcome> said;
+    {
+        test::VendorInitiator stranger(array, here, transport, "photos");
+        const wire::HostTransfer asked{.session = session, .command = 9, .length = 4096};
+        said = stranger.ask(wire::HostAction::read, asked);
+        EXPECT_EQ(said, wire::HostOutcome::unknown_session);
+        said = stranger.ask(wire::HostAction::goodbye, asked);
+        EXPECT_EQ(said, wire::HostOutcome::unknown_session);
+        wire::HostHello hello{.previous = session, .port = 1};
+        said = stranger.ask(wire::HostAction::hello, hello);
+    }
+    EXPECT_EQ(array.read(disk, 0, 4096), pattern(4096, 1)) << "the host is still admitted";
+    EXPECT_EQ(array.controller->hosts().size(), 2u) << "the stranger is a host like any other";
+    ASSERT_TRUE(array.run_until([&] { return array.controller->hosts().size() == 1; },
+                                std::chrono::minutes(10)));
+    EXPECT_EQ(array.controller->hosts().front().session, session);
+}
+
 TEST(ControllerOnSim, ComesBackWithItsController) {
     ArrayCluster array(3);
     ASSERT_NO_FATAL_FAILURE(make_photos(array));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A host attached to a volume: its bytes go straight between its memory and who keeps them, and
 // come through when the controller does not.
+#include <set>
+
 #include "node/host_node.hpp"
 #include "support/host_controller.hpp"
 #include "support/test_request.hpp"
@@ -251,6 +253,29 @@ TEST_P(HostTest, SaysHelloAgainWhenItIsForgotten) {
     EXPECT_EQ(controller.hellos, 2u);
 }
 
+TEST_P(HostTest, GivesUpAfterAWhileWhenItIsForgottenForGood) {
+    patience = std::chrono::seconds(5);
+    attach();
+    TestRequest read(BlockOperation::read, 0, 4096);
+    controller.forget_sessions = true;
+    controller.refuse_hello = true;
+    carry_out(read);
+    EXPECT_EQ(read.failure(), Code::timed_out);
+    controller.refuse_hello = false;
+    run_until([&] { return host->is_attached() && controller.hellos > 2; });
+}
+
+TEST_P(HostTest, UsesNoTagTwice) {
+    attach();
+    std::set<SteeringTag> tags;
+    for (int i = 0; i < 1000; ++i) {
+        TestRequest read(BlockOperation::read, 0, 4096);
+        carry_out(read);
+        ASSERT_TRUE(read.succeeded());
+        ASSERT_TRUE(tags.insert(controller.transfers.back().tag).second) << i;
+    }
+}
+
 TEST_P(HostTest, PassesOnWhatTheVolumeCannotDo) {
     attach();
     TestRequest lost(BlockOperation::read, 0, 4096), beyond(BlockOperation::read, 0, 4096);
@@ -336,6 +361,24 @@ TEST_P(HostTest, CanBreakOffWhatNobodyAnswers) {
     for (auto& read : reads) EXPECT_EQ(read->failure(), Code::disconnected);
     EXPECT_LT(world.now() - before, std::chrono::seconds(1));
     controller.swallow = false;
+}
+
+TEST_P(HostTest, TakesItsMemoryBackFromABoxThatTakesNothing) {
+    attach();
+    const auto before = world.network().links();
+    TestRequest first(BlockOperation::write, 0, 4096), write(BlockOperation::write, 0, 1 << 20);
+    carry_out(first);
+    for (auto link : world.network().links())
+        if (std::ranges::find(before, link) == before.end())
+            world.network().partition(link, Side::acceptor);  // what the host sends to the box
+    submit(write);
+    world.run_for(std::chrono::milliseconds(100));
+    const auto start = world.now();
+    controller.fail_moves();
+    run_until([&] { return write.done(); });
+    EXPECT_EQ(write.failure(), Code::io_failed);
+    EXPECT_GE(world.now() - start, std::chrono::seconds(4));
+    EXPECT_LE(world.now() - start, std::chrono::seconds(6));
 }
 
 TEST_P(HostTest, MayGoWhileItSaysHello) {

@@ -172,7 +172,8 @@ class Array(unittest.TestCase):
 
     def test_nonsense_on_the_line_harms_nobody(self):
         for octets in (b"{\n", b'{"do": 5}\n', b'{"do": "add box"}\n', b'{"do": "create volume", '
-                       b'"name": [], "level": 5}\n', b'{"do": "dance"}\n', b"{" * 5000 + b"\n"):
+                       b'"name": [], "level": 5}\n', b'{"do": "dance"}\n', b"{" * 5000 + b"\n",
+                       b'{"do": "list boxes", "a": ' + b"[" * 400000 + b"]" * 400000 + b"}\n"):
             with self.subTest(octets=octets[:40]):
                 self.assertIn("refused", json.loads(self.talk(octets)))
         self.talk(b"{" + b"x" * (2 << 20))

@@ -215,4 +215,71 @@ public:
     std::map<std::string, std::unique_ptr<node::HostNode>> hosts;
 };
 
+/// An initiator that sends a host's commands as it pleases.
+class VendorInitiator {
+public:
+    VendorInitiator(ArrayCluster& array, World& here, node::IscsiTransport& transport,
+                    const std::string& volume)
+        : array_(array) {
+        node::IscsiInitiatorOptions options;
+        options.url.over_rdma = true;
+        options.url.address = array.controller_address();
+        options.url.target_name = wire::volume_target_name(volume);
+        options.initiator_name = "iqn.2026-11.io.weft:stranger";
+        initiator_.emplace(
+            here, transport, options,
+            node::IscsiInitiator::Holder{.up = [this] { up_ = true; }, .gave_up = [](Error) {}});
+        initiator_->begin();
+        EXPECT_TRUE(array_.run_until([&] { return up_; }));
+    }
+    ~VendorInitiator() {
+        initiator_->leave();
+        EXPECT_TRUE(array_.run_until([&] { return initiator_->over(); }));
+    }
+
+    template <class Parameters>
+    std::optional<wire::HostOutcome> ask(wire::HostAction action, const Parameters& parameters) {
+        Command command(action, parameters);
+        for (;;) {  // a session begins with news of the unit
+            command.over = false;
+            initiator_->session().submit(command);
+            EXPECT_TRUE(array_.run_until([&] { return command.over; }));
+            if (!command.outcome && command.tries++ < 4) continue;
+            return command.outcome;
+        }
+    }
+
+private:
+    struct Command final : iscsi::InitiatorCommand {
+        template <class Parameters>
+        Command(wire::HostAction action, const Parameters& said) {
+            const auto octets = encoded(said);
+            parameters.assign(octets.begin(), octets.end());
+            out = parameters;
+            const wire::HostCommandBlock block{
+                .action = action,
+                .command = 9,
+                .parameter_length = static_cast<std::uint32_t>(parameters.size())};
+            prepare({}, encoded(block), iscsi::Effect::once);
+            set_data_out({&out, 1}, static_cast<std::uint32_t>(out.size()));
+        }
+        void ended(const iscsi::CommandEnd& end) override {
+            over = true;
+            // Behind the head of the sense data: type, length, outcome.
+            constexpr std::size_t at = 8 + 2;
+            if (end.sense.size() > 20)
+                outcome = wire::HostOutcome{std::to_integer<std::uint8_t>(end.sense[at])};
+        }
+        std::vector<std::byte> parameters;
+        Buffer out{};
+        bool over = false;
+        unsigned tries = 0;
+        std::optional<wire::HostOutcome> outcome;
+    };
+
+    ArrayCluster& array_;
+    std::optional<node::IscsiInitiator> initiator_;
+    bool up_ = false;
+};
+
 }  // namespace weft::test

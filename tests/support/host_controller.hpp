@@ -74,6 +74,11 @@ public:
     std::optional<wire::HostOutcome> fail_with;
     bool forget_sessions = false;  ///< the next command finds its session unknown
 
+    /// What is under way is answered so, whatever comes of it.
+    void fail_moves() {
+        for (auto& move : moves_) move.fail();
+    }
+
     std::size_t links() const { return links_->links(); }
     node::ArrayLinks& array_links() { return *links_; }
     wire::HostSession session() const { return session_; }
@@ -92,6 +97,10 @@ private:
         }
         bool is_for(const scsi::VendorCall& call) const { return call_ == &call; }
         void forget() { call_ = nullptr; }
+        void fail() {
+            if (auto* call = std::exchange(call_, nullptr))
+                owner_.answer(*call, asked_.command, wire::HostOutcome::failed);
+        }
 
     private:
         HostController& owner_;
