@@ -29,7 +29,7 @@ constexpr Command table[] = {
      "End the commands of a target's disk and serve it no longer", unit_remove},
     {"session list", "--control PATH [--json]",
      "Say who uses the targets of a running export", session_list},
-    {"box serve", "--name NAME --data FOLDER --size SIZE --listen HOST:PORT [--json]",
+    {"box serve", "--name NAME --data FOLDER --size SIZE --listen HOST:PORT [--key FILE] [--json]",
      "Be a box of an array: keep parts of volumes", box_serve},
     {"controller serve", "--state FILE --listen HOST:PORT [--reach HOST] [--key FILE] "
      "[--data-path third-party|inband] [--json]",
@@ -84,6 +84,8 @@ constexpr Command table[] = {
      "Say what has happened to an array", events},
     {"slow-ops", "--controller HOST:PORT [--json]",
      "Say which requests of hosts took long", slow_operations},
+    {"examine", "FOLDER [--json]",
+     "Say what a box's folder holds, whether or not it runs", examine},
     {"disk info", "DISK [--json]",
      "Say what a disk is and can do: a file, nbd://HOST/NAME, iscsi://HOST/TARGET/UNIT", disk_info},
     {"disk copy", "SOURCE TARGET [--json]",

@@ -59,6 +59,7 @@ int unit_add(const Command& self, const Arguments& arguments);
 int unit_remove(const Command& self, const Arguments& arguments);
 int session_list(const Command& self, const Arguments& arguments);
 int box_serve(const Command& self, const Arguments& arguments);
+int examine(const Command& self, const Arguments& arguments);
 int controller_serve(const Command& self, const Arguments& arguments);
 int box_add(const Command& self, const Arguments& arguments);
 int box_list(const Command& self, const Arguments& arguments);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "node/cluster_key.hpp"
 #include "wire/scsi_sense.hpp"
 
 namespace weft::node {
@@ -19,6 +20,10 @@ IscsiInitiatorOptions initiator_options(const BoxSession::Options& options) {
     made.url.address = options.address;
     made.url.target_name = options.target_name;
     made.initiator_name = options.initiator_name;
+    if (!options.key.empty()) {
+        made.url.credentials = controller_credentials(options.key);
+        made.url.expected_of_target = box_credentials(options.key);
+    }
     made.send_writes_again = false;
     made.command_patience = options.command_patience;
     made.patience = Duration{};  // the first loss is the end: a new session is another object

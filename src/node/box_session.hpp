@@ -33,6 +33,7 @@ public:
         Address address;
         std::string target_name;
         std::string initiator_name;
+        std::string key{};  ///< of the cluster; empty: nobody proves anything
         /// A box that takes longer for one command is taken for lost.
         Duration command_patience = std::chrono::seconds(15);
     };

@@ -82,6 +82,20 @@ TEST_F(BoxOnSim, IsNobodysUntilAControllerComesAndThenItsAlone) {
     EXPECT_EQ(oak.description().epoch, test::the_epoch);
 }
 
+TEST_F(BoxOnSim, ObeysOnlyWhoKnowsTheKeyOfTheCluster) {
+    oak.key = oak.controllers_key = "a key of 16 octets or more";
+    oak.start();
+    EXPECT_EQ(oak.refusals, 0);
+    EXPECT_EQ(oak.send(ArrayAction::new_epoch, address(oak)), ArrayOutcome::done);
+    elm.key = "a key of 16 octets or more";
+    elm.controllers_key = "another key, just as long";
+    elm.start();
+    EXPECT_GT(elm.refusals, 0);
+    ash.controllers_key = "a key of 16 octets or more";
+    ash.start();
+    EXPECT_GT(ash.refusals, 0) << "and the controller wants a box that knows it";
+}
+
 TEST_F(BoxOnSim, FetchesFromTheHostAndFromEachOther) {
     set_up();
     fill_host(0, 64 * block, 3);
@@ -192,6 +206,36 @@ TEST_F(BoxOnSim, ObeysNoControllerThatWasReplaced) {
     oak.stop();
     oak.start();
     EXPECT_EQ(oak.description().epoch, wire::Epoch{6});
+}
+
+TEST_F(BoxOnSim, TellsAPartOfAControllerThatItMissed) {
+    set_up();
+    // The power went between the box's own file and the part's superblock.
+    auto facts = oak.node->facts();
+    facts.epoch = wire::Epoch{9};
+    oak.stop();
+    bool done = false;
+    world.host(oak.machine)
+        .replace_file("/oak/box", node::encode_box_facts(facts),
+                      [&](Result<void>) { done = true; });
+    oak.run_until([&] { return done; });
+    oak.start();
+    epoch = wire::Epoch{9};
+    EXPECT_EQ(oak.description().epoch, epoch);
+    EXPECT_EQ(oak.send(ArrayAction::abort, address(oak, photos)), ArrayOutcome::done);
+}
+
+TEST_F(BoxOnSim, TellsAPartWhoseDiskFailedThenWhenItStartsAgain) {
+    set_up();
+    epoch = wire::Epoch{9};
+    world.disk(oak.part_path(photos)).make_bad(0, 8192, BadFor::writes);
+    EXPECT_EQ(oak.send(ArrayAction::new_epoch, address(oak)), ArrayOutcome::disk_failed);
+    world.disk(oak.part_path(photos)).heal();
+    EXPECT_EQ(oak.send(ArrayAction::abort, address(oak, photos)), ArrayOutcome::other_epoch);
+    oak.stop();
+    oak.start();
+    EXPECT_EQ(oak.send(ArrayAction::abort, address(oak, photos)), ArrayOutcome::done);
+    EXPECT_EQ(oak.send(ArrayAction::new_epoch, address(oak)), ArrayOutcome::other_epoch);
 }
 
 TEST_F(BoxOnSim, HasNoMorePartsThanItHasRoomFor) {

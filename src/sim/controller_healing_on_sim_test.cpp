@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "support/array_cluster.hpp"
+#include "support/seeds.hpp"
 
 namespace weft::sim {
 namespace {
@@ -63,131 +64,145 @@ public:
 };
 
 TEST(ControllerHealing, GoesOnWithoutABoxAndTakesItBack) {
-    Photos array(1);
-    const wire::ArrayConnectionEnd elm{.role = wire::ArrayRole::box,
-                                       .identity = array.boxes["elm"]->facts().box};
-    auto& links_of_oak = array.boxes["oak"]->links();
-    EXPECT_TRUE(links_of_oak.knows(elm));
-    array.cut_power("elm");
-    array.scribble(20);
-    EXPECT_EQ(array.status("photos").state, VolumeState::degraded);
-    EXPECT_FALSE(links_of_oak.knows(elm)) << "what it still sends from before finds no door";
-    array.check();
-    array.start_box("elm");
-    ASSERT_TRUE(array.becomes("photos", VolumeState::healthy));
-    EXPECT_TRUE(links_of_oak.knows(elm));
-    array.scrub_finds_nothing();
-    array.cut_power("oak");  // now elm's share is needed
-    array.check();
+    test::for_each_seed(4, [](std::uint64_t seed) {
+        Photos array(seed);
+        const wire::ArrayConnectionEnd elm{.role = wire::ArrayRole::box,
+                                           .identity = array.boxes["elm"]->facts().box};
+        auto& links_of_oak = array.boxes["oak"]->links();
+        EXPECT_TRUE(links_of_oak.knows(elm));
+        array.cut_power("elm");
+        array.scribble(20);
+        EXPECT_EQ(array.status("photos").state, VolumeState::degraded);
+        EXPECT_FALSE(links_of_oak.knows(elm)) << "what it still sends from before finds no door";
+        array.check();
+        array.start_box("elm");
+        ASSERT_TRUE(array.becomes("photos", VolumeState::healthy));
+        EXPECT_TRUE(links_of_oak.knows(elm));
+        array.scrub_finds_nothing();
+        array.cut_power("oak");  // now elm's share is needed
+        array.check();
+    });
 }
 
 TEST(ControllerHealing, GivesASpareThePlaceOfABoxThatStaysAway) {
-    Photos array(2);
-    array.add_box("bay");
-    auto refusal =
-        array.refusal_of([&](auto told) { array.controller->add_spare("bay", std::move(told)); });
-    ASSERT_FALSE(refusal) << *refusal;
-    array.cut_power("ash");
-    array.scribble(20);
-    ASSERT_TRUE(array.becomes("photos", VolumeState::healthy));
-    EXPECT_EQ(array.controller->volumes().front().box_names,
-              (std::vector<std::string>{"oak", "elm", "bay", "fir"}));
-    for (const auto& box : array.controller->boxes()) EXPECT_FALSE(box.spare) << box.name;
-    array.scrub_finds_nothing();
-    array.cut_power("fir");
-    array.check();
+    test::for_each_seed(4, [](std::uint64_t seed) {
+        Photos array(seed);
+        array.add_box("bay");
+        auto refusal = array.refusal_of(
+            [&](auto told) { array.controller->add_spare("bay", std::move(told)); });
+        ASSERT_FALSE(refusal) << *refusal;
+        array.cut_power("ash");
+        array.scribble(20);
+        ASSERT_TRUE(array.becomes("photos", VolumeState::healthy));
+        EXPECT_EQ(array.controller->volumes().front().box_names,
+                  (std::vector<std::string>{"oak", "elm", "bay", "fir"}));
+        for (const auto& box : array.controller->boxes()) EXPECT_FALSE(box.spare) << box.name;
+        array.scrub_finds_nothing();
+        array.cut_power("fir");
+        array.check();
+    });
 }
 
 TEST(ControllerHealing, ReplacesABoxOnRequestAndLetsItGo) {
-    Photos array(3);
-    array.add_box("bay");
-    auto& controller = *array.controller;
-    auto refusal = array.refusal_of(
-        [&](auto told) { controller.replace_member("photos", "elm", "bay", std::move(told)); });
-    ASSERT_FALSE(refusal) << *refusal;
-    array.scribble(10);
-    ASSERT_TRUE(array.run_until([&] {
-        return array.status("photos").state == VolumeState::healthy &&
-               controller.volumes().front().box_names[1] == "bay";
-    }));
-    refusal = array.refusal_of([&](auto told) { controller.remove_box("elm", std::move(told)); });
-    EXPECT_FALSE(refusal) << *refusal;
-    refusal = array.refusal_of([&](auto told) { controller.remove_box("oak", std::move(told)); });
-    EXPECT_EQ(refusal, "oak is part of a volume; replace it there first");
-    array.scrub_finds_nothing();
-    array.check();
+    test::for_each_seed(4, [](std::uint64_t seed) {
+        Photos array(seed);
+        array.add_box("bay");
+        auto& controller = *array.controller;
+        auto refusal = array.refusal_of(
+            [&](auto told) { controller.replace_member("photos", "elm", "bay", std::move(told)); });
+        ASSERT_FALSE(refusal) << *refusal;
+        array.scribble(10);
+        ASSERT_TRUE(array.run_until([&] {
+            return array.status("photos").state == VolumeState::healthy &&
+                   controller.volumes().front().box_names[1] == "bay";
+        }));
+        refusal =
+            array.refusal_of([&](auto told) { controller.remove_box("elm", std::move(told)); });
+        EXPECT_FALSE(refusal) << *refusal;
+        refusal =
+            array.refusal_of([&](auto told) { controller.remove_box("oak", std::move(told)); });
+        EXPECT_EQ(refusal, "oak is part of a volume; replace it there first");
+        array.scrub_finds_nothing();
+        array.check();
+    });
 }
 
 TEST(ControllerHealing, FailsAMemberAndAddsItAgain) {
-    Photos array(4);
-    auto& controller = *array.controller;
-    auto refusal = array.refusal_of(
-        [&](auto told) { controller.fail_member("photos", "2", std::move(told)); });
-    ASSERT_FALSE(refusal) << *refusal;
-    ASSERT_TRUE(array.becomes("photos", VolumeState::degraded));
-    refusal = array.refusal_of(
-        [&](auto told) { controller.fail_member("photos", "fir", std::move(told)); });
-    EXPECT_EQ(refusal, "photos could not do without it");
-    array.scribble(10);
-    refusal = array.refusal_of(
-        [&](auto told) { controller.re_add_member("photos", "ash", std::move(told)); });
-    ASSERT_FALSE(refusal) << *refusal;
-    ASSERT_TRUE(array.becomes("photos", VolumeState::healthy));
-    array.scrub_finds_nothing();
-    array.check();
+    test::for_each_seed(4, [](std::uint64_t seed) {
+        Photos array(seed);
+        auto& controller = *array.controller;
+        auto refusal = array.refusal_of(
+            [&](auto told) { controller.fail_member("photos", "2", std::move(told)); });
+        ASSERT_FALSE(refusal) << *refusal;
+        ASSERT_TRUE(array.becomes("photos", VolumeState::degraded));
+        refusal = array.refusal_of(
+            [&](auto told) { controller.fail_member("photos", "fir", std::move(told)); });
+        EXPECT_EQ(refusal, "photos could not do without it");
+        array.scribble(10);
+        refusal = array.refusal_of(
+            [&](auto told) { controller.re_add_member("photos", "ash", std::move(told)); });
+        ASSERT_FALSE(refusal) << *refusal;
+        ASSERT_TRUE(array.becomes("photos", VolumeState::healthy));
+        array.scrub_finds_nothing();
+        array.check();
+    });
 }
 
 /// The host repeats what was not answered; the controller knows of the absence from its store.
 TEST(ControllerHealing, RemembersWhoIsAbsentWhenItComesBack) {
-    Photos array(5);
-    array.cut_power("elm");
-    array.scribble(5);
-    array.stop_controller();
-    array.start_controller();
-    ASSERT_TRUE(array.becomes("photos", VolumeState::degraded));
-    array.scribble(5);
-    array.start_box("elm");
-    ASSERT_TRUE(array.becomes("photos", VolumeState::healthy));
-    array.scrub_finds_nothing();
-    array.check();
+    test::for_each_seed(4, [](std::uint64_t seed) {
+        Photos array(seed);
+        array.cut_power("elm");
+        array.scribble(5);
+        array.stop_controller();
+        array.start_controller();
+        ASSERT_TRUE(array.becomes("photos", VolumeState::degraded));
+        array.scribble(5);
+        array.start_box("elm");
+        ASSERT_TRUE(array.becomes("photos", VolumeState::healthy));
+        array.scrub_finds_nothing();
+        array.check();
+    });
 }
 
 TEST(ControllerHealing, PutsAVolumeTogetherFromItsBoxesAlone) {
-    Photos array(8);
-    array.cut_power("elm");
-    array.scribble(5);  // elm's superblock is of yesterday now
-    array.stop_controller();
-    array.records = {};
-    array.start_controller();
-    auto& controller = *array.controller;
-    auto add = [&](const std::string& name, bool join) {
-        return array.refusal_of([&](auto told) {
-            controller.add_box(name, ArrayCluster::box_address(name), join, std::move(told));
-        });
-    };
-    auto assemble = [&] {
-        return array.refusal_of(
-            [&](auto told) { controller.assemble_volume("photos", std::move(told)); });
-    };
-    EXPECT_EQ(assemble(), "no box that is up has a part of photos");
-    array.start_box("elm");
-    for (const auto& name : {"elm", "oak"}) {
-        const auto refusal = add(name, true);
+    test::for_each_seed(4, [](std::uint64_t seed) {
+        Photos array(seed);
+        array.cut_power("elm");
+        array.scribble(5);  // elm's superblock is of yesterday now
+        array.stop_controller();
+        array.records = {};
+        array.start_controller();
+        auto& controller = *array.controller;
+        auto add = [&](const std::string& name, bool join) {
+            return array.refusal_of([&](auto told) {
+                controller.add_box(name, ArrayCluster::box_address(name), join, std::move(told));
+            });
+        };
+        auto assemble = [&] {
+            return array.refusal_of(
+                [&](auto told) { controller.assemble_volume("photos", std::move(told)); });
+        };
+        EXPECT_EQ(assemble(), "no box that is up has a part of photos");
+        array.start_box("elm");
+        for (const auto& name : {"elm", "oak"}) {
+            const auto refusal = add(name, true);
+            ASSERT_FALSE(refusal) << *refusal;
+        }
+        EXPECT_EQ(assemble(), "too few boxes that have the newest of photos are up");
+        for (const auto& name : {"ash", "fir"}) {
+            const auto refusal = add(name, true);
+            ASSERT_FALSE(refusal) << *refusal;
+        }
+        ASSERT_TRUE(array.run_until([&] {
+            return std::ranges::all_of(controller.boxes(), [](const auto& box) { return box.up; });
+        }));
+        const auto refusal = assemble();
         ASSERT_FALSE(refusal) << *refusal;
-    }
-    EXPECT_EQ(assemble(), "too few boxes that have the newest of photos are up");
-    for (const auto& name : {"ash", "fir"}) {
-        const auto refusal = add(name, true);
-        ASSERT_FALSE(refusal) << *refusal;
-    }
-    ASSERT_TRUE(array.run_until([&] {
-        return std::ranges::all_of(controller.boxes(), [](const auto& box) { return box.up; });
-    }));
-    const auto refusal = assemble();
-    ASSERT_FALSE(refusal) << *refusal;
-    ASSERT_TRUE(array.becomes("photos", VolumeState::healthy)) << "elm is rebuilt";
-    array.check();
-    array.scrub_finds_nothing();
+        ASSERT_TRUE(array.becomes("photos", VolumeState::healthy)) << "elm is rebuilt";
+        array.check();
+        array.scrub_finds_nothing();
+    });
 }
 
 TEST(ControllerHealing, DeletesAVolumeAndHasItsRoomAgain) {

@@ -129,6 +129,7 @@ class BoxServe(unittest.TestCase):
             self.assertEqual(controller.order(0x3E, b"what?")[:2], (CHECK_CONDITION, MALFORMED))
             controller.close()
             box.end(signal.SIGKILL)
+        self.examined(identity)
         with Box(self.data) as box:
             controller = Controller(box)
             data = controller.order(DESCRIBE, room=65536)[2]
@@ -147,6 +148,30 @@ class BoxServe(unittest.TestCase):
             self.assertFalse((self.data / f"part-{VOLUME.hex()}").exists())
             controller.close()
             self.assertEqual(box.end(signal.SIGTERM), 0)
+
+    def examined(self, identity):
+        """What can be seen from outside, while no box runs."""
+        told = json.loads(run(WEFT, "examine", self.data, "--json"))
+        self.assertEqual((told["name"], told["identity"], told["cluster"], told["epoch"]),
+                         ("oak", identity.hex(), CLUSTER.hex(), 1))
+        part = told["parts"][0]
+        self.assertEqual((part["file"], part["size"], part["begun"], part["newest"]),
+                         (f"part-{VOLUME.hex()}", 65 << 20, False, 0))
+        self.assertEqual([copy["whole"] for copy in part["copies"]], [True, False])
+        self.assertEqual((part["copies"][0]["volume"], part["copies"][0]["stripes"]),
+                         ("photos", 1024))
+        self.assertEqual([member["state"] for member in part["copies"][0]["members"]],
+                         ["current"] * 3)
+        self.assertIn("place 0 of volume photos: level 5, chunks of 64 KiB, 1024 stripes",
+                      run(WEFT, "examine", self.data))
+        path = self.data / part["file"]
+        before = path.read_bytes()
+        path.write_bytes(before[:100] + b"!" + before[101:])
+        told = json.loads(run(WEFT, "examine", self.data, "--json"))
+        self.assertIsNone(told["parts"][0]["newest"], "a superblock with a wrong octet is none")
+        self.assertEqual(self.refusal("--name", "oak", "--data", self.data, "--size", "1G"),
+                         f"weft: {path}: no superblock on it is whole")
+        path.write_bytes(before)
 
     def refusal(self, *words):
         done = subprocess.run([WEFT, "box", "serve", "--listen", "127.0.0.1:0", *map(str, words)],

@@ -37,6 +37,7 @@ public:
         return {.name = name,
                 .folder = "/" + name,
                 .size = size,
+                .key = key,
                 .windows = {.windows = 4, .bytes = 256u << 10}};
     }
     /// Why not, if it does not start.
@@ -52,13 +53,15 @@ public:
         const auto refusal = try_start();
         ASSERT_FALSE(refusal) << *refusal;
         ASSERT_TRUE(node->listen(Address::tcp(machine, box_port)));
+        refusals = 0;
         session = std::make_unique<node::BoxSession>(
             world, transport_,
             node::BoxSession::Options{.address = Address::tcp(machine, box_port),
                                       .target_name = wire::box_target_name(name),
-                                      .initiator_name = wire::controller_initiator_name},
-            node::BoxSession::Holder{.up = [] {}, .down = [](Error) {}});
-        run_until([&] { return session->is_up(); });
+                                      .initiator_name = wire::controller_initiator_name,
+                                      .key = controllers_key},
+            node::BoxSession::Holder{.up = [] {}, .down = [this](Error) { ++refusals; }});
+        run_until([&] { return session->is_up() || refusals > 0; });
     }
     /// In an orderly way.
     void stop() {
@@ -146,9 +149,11 @@ public:
     sim::World& world;
     std::string name, machine;
     std::uint64_t size = 64u << 20;
+    std::string key{}, controllers_key{};
     std::unique_ptr<node::BoxNode> node;
     std::unique_ptr<node::BoxSession> session;
     std::vector<std::string> news;
+    int refusals = 0;  ///< and losses, of the controller's session
 
 private:
     node::IscsiTransport& transport_;
