@@ -7,7 +7,7 @@ Every role has a network namespace of its own, with a link to one bridge, so tha
 and receives can be counted. fio drives the host through its NBD socket. Both arrays run all the
 time, and take turns.
 
-    bench/tpt.py [--quick] [--rounds 3] [--seconds 1] [--chunks 4K,32K,128K] [--sizes 4K,…,4M] [--json]
+    bench/tpt.py [--quick] [--rounds 3] [--seconds 1] [--chunks 4K,…] [--sizes 4K,…] [--json]
 """
 import argparse
 import json
