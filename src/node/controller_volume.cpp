@@ -48,7 +48,10 @@ ControllerVolume::ControllerVolume(const Surroundings& around,
           manager_.tick(around_.world.now());
           deadline_changed();
       })),
-      host_timer_(around.world.make_timer([this] { look_after_hosts(); })) {}
+      host_timer_(around.world.make_timer([this] { look_after_hosts(); })) {
+    if (around.links)
+        disk_.on_lent([links = around.links](SteeringTag tag) { links->take_back_later(tag); });
+}
 
 ControllerVolume::~ControllerVolume() {
     *alive_ = false;

@@ -61,6 +61,7 @@ public:
         if (!region_) return owner_.over(*this, outcome);
         auto closed = region_->deregister([this, outcome] { owner_.over(*this, outcome); });
         WEFT_CHECK(closed.has_value());  // no window was ever bound to it
+        if (region_->is_still_lent() && owner_.lent_) owner_.lent_(region_->tag());
     }
 
     BlockRequest& request() { return request_; }

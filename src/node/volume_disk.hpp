@@ -22,6 +22,9 @@ public:
                std::function<void(raid::HostRequest&)> ask);
     ~VolumeDisk() override;
 
+    /// Told of tags whose memory the network keeps though the request has ended: until it lets go,
+    /// nobody is answered.
+    void on_lent(std::function<void(SteeringTag)> hear) { lent_ = std::move(hear); }
     void set_size(std::uint64_t size);
     BlockTraits traits() const override;
     void submit(BlockRequest& request) override;
@@ -37,6 +40,7 @@ private:
     std::shared_ptr<verbs::ProtectionDomain> domain_;
     wire::HostSession self_;
     std::function<void(raid::HostRequest&)> ask_;
+    std::function<void(SteeringTag)> lent_;
     std::uint64_t size_ = 0;
     std::uint64_t commands_ = 0;
     std::uint64_t octets_ = 0;
