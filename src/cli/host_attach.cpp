@@ -119,7 +119,7 @@ public:
     void stop() {
         nbd_.stop();
         iscsi_.stop();
-        if (!quiet()) host_.break_off();
+        if (!host_.device().idle()) host_.break_off();  // nobody has answered them
     }
     bool quiet() const { return nbd_.quiet() && iscsi_.quiet(); }
 
