@@ -54,9 +54,13 @@ std::optional<BenchOptions> parse_bench_options(int argc, char** argv, const cha
     return options;
 }
 
-void print_result(const BenchOptions& options, std::chrono::nanoseconds elapsed) {
-    fmt::print("{{\"size\": {}, \"count\": {}, \"seconds\": {:.9f}}}\n", options.size,
-               options.count, std::chrono::duration<double>(elapsed).count());
+void print_result(const BenchOptions& options, std::chrono::nanoseconds elapsed,
+                  std::optional<std::chrono::nanoseconds> middle) {
+    using Seconds = std::chrono::duration<double>;
+    fmt::print("{{\"size\": {}, \"count\": {}, \"seconds\": {:.9f}", options.size, options.count,
+               Seconds(elapsed).count());
+    if (middle) fmt::print(", \"middle_seconds\": {:.9f}", Seconds(*middle).count());
+    fmt::print("}}\n");
 }
 
 void give_up(const char* what, const char* why) {

@@ -42,16 +42,20 @@ struct BenchOptions {
 /// Nothing: the command line was wrong, or asked for help, which has been said.
 std::optional<BenchOptions> parse_bench_options(int argc, char** argv, const char* description);
 
-/// What the driving side took for the measured part, as one line of JSON on standard output.
-void print_result(const BenchOptions& options, std::chrono::nanoseconds elapsed);
+/// What the driving side took for the measured part, as one line of JSON on standard output; and
+/// for the round trip in the middle of all, if somebody timed each.
+void print_result(const BenchOptions& options, std::chrono::nanoseconds elapsed,
+                  std::optional<std::chrono::nanoseconds> middle = {});
 
-/// The driving side's run: a tenth of it first, unmeasured, and then the whole.
+/// The driving side's run: a tenth of it first, unmeasured, and then the whole. `drive` may have
+/// found the middle round trip by then.
 template <typename Drive>
-void drive_measured(const BenchOptions& options, Drive drive) {
+void drive_measured(const BenchOptions& options, Drive drive,
+                    const std::optional<std::chrono::nanoseconds>& middle = {}) {
     drive(options.warm_up_count());
     const auto began = std::chrono::steady_clock::now();
     drive(options.count);
-    print_result(options, std::chrono::steady_clock::now() - began);
+    print_result(options, std::chrono::steady_clock::now() - began, middle);
 }
 
 /// Says what failed, on standard error, and ends the program: a bench has nothing to recover.

@@ -206,6 +206,11 @@ public:
     /// How much of the work posted to the send queue has ended, and all before it, since the queue
     /// pair was made: what unsignalled work was about is free once this has come to count it.
     virtual std::uint64_t sends_ended() const = 0;
+    /// The peer's Writes of this connection that are here whole and brought something: no
+    /// completion tells of them.
+    virtual std::uint64_t writes_received() const = 0;
+    /// Whether anything is posted that can still complete: a send, or a receive, own or shared.
+    virtual bool expects_completions() const = 0;
     /// Whether all of them would be taken, were they posted now one after the other.
     virtual Result<void> check(std::span<const SendRequest> requests) const = 0;
     /// Everything posted completes as flushed, what the network has bytes of when it is done with

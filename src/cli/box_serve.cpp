@@ -12,6 +12,7 @@
 #include "base/error_text.hpp"
 #include "cli/command.hpp"
 #include "cli/exporting.hpp"
+#include "cli/management.hpp"
 #include "cli/text.hpp"
 #include "linux/descriptor.hpp"
 #include "linux/descriptor_limit.hpp"
@@ -21,7 +22,7 @@ namespace weft::cli {
 namespace {
 
 struct Wishes {
-    std::string name, folder, size, listen;
+    std::string name, folder, size, listen, key;
     std::string files = "auto";
     bool as_json = false;
 };
@@ -88,6 +89,8 @@ int box_serve(const Command& self, const Arguments& arguments) {
         ->required();
     options.add_option("--listen", wishes.listen, "HOST:PORT where controller and boxes reach it")
         ->required();
+    options.add_option("--key", wishes.key,
+                       "a file with the cluster's key: only a controller that has it is obeyed");
     options.add_option("--file-io", wishes.files, "how files are read and written")
         ->check(CLI::IsMember({"auto", "ring", "threads"}));
     options.add_flag("--json", wishes.as_json, "news as JSON lines");
@@ -98,7 +101,9 @@ int box_serve(const Command& self, const Arguments& arguments) {
     linux::raise_descriptor_limit();
     const auto lock = lock_folder(wishes.folder);
     auto world = make_world({.files = file_engine_of(wishes.files)});
-    node::BoxNode box(*world, {.name = wishes.name, .folder = wishes.folder, .size = *size});
+    node::BoxNode box(
+        *world,
+        {.name = wishes.name, .folder = wishes.folder, .size = *size, .key = read_key(wishes.key)});
     box.on_event([&](const std::string& what) {
         print_news(wishes.as_json ? show_json({{"event", "news"}, {"what", what}})
                                   : show_foreign(what));

@@ -57,8 +57,7 @@ struct ConnectionTerms {
     std::uint32_t outstanding_requests_max = 1;  ///< MaxOutstandingR2T
     bool initial_request_needed = true;          ///< InitialR2T: no unsolicited Data-Out
     bool immediate_data = true;
-    bool data_in_order = true;       ///< DataPDUInOrder
-    bool sequences_in_order = true;  ///< DataSequenceInOrder
+    bool data_in_order = true;  ///< DataPDUInOrder
     std::uint8_t error_recovery_level = 0;
     std::uint32_t tasks_max = 128;     ///< task slots are below this
     bool rdma_extensions = false;      ///< RDMAExtensions: the connection is iSER's, or becomes so

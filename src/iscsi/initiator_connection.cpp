@@ -1,33 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "iscsi/initiator_connection.hpp"
 
+#include "iscsi/connection_terms.hpp"
 #include "iscsi/initiator_session.hpp"
 
 namespace weft::iscsi {
-
-ConnectionTerms initiator_connection_terms(const Terms& terms) {
-    const bool rdma = terms.rdma_extensions;
-    ConnectionTerms result;
-    result.header_digest = terms.header_digest;
-    result.data_digest = terms.data_digest;
-    result.send_segment_max = rdma ? terms.rdma_target_segment_max : terms.target_segment_max;
-    result.receive_segment_max =
-        rdma ? terms.rdma_initiator_segment_max : terms.initiator_segment_max;
-    result.first_burst_max = terms.first_burst;
-    result.burst_max = terms.max_burst;
-    result.outstanding_requests_max = terms.max_outstanding_r2t;
-    result.initial_request_needed = terms.initial_r2t;
-    result.immediate_data = terms.immediate_data;
-    result.data_in_order = terms.data_pdu_in_order;
-    result.sequences_in_order = terms.data_sequence_in_order;
-    result.error_recovery_level = static_cast<std::uint8_t>(terms.error_recovery_level);
-    result.tasks_max = initiator_commands_max;
-    result.rdma_extensions = rdma;
-    result.discovery = terms.session_type == SessionType::discovery;
-    result.solicited_tags_only = terms.tagged_buffer_for_solicited_only;
-    result.hello_required = terms.hello_required;
-    return result;
-}
 
 void InitiatorConnection::attach(InitiatorDatamover& mover) {
     WEFT_CHECK(state_ == State::wanted);

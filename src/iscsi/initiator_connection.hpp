@@ -72,7 +72,4 @@ private:
     std::uint32_t expected_status_number_ = 0;
 };
 
-/// What the initiator's mover must know of what was agreed on.
-ConnectionTerms initiator_connection_terms(const Terms& terms);
-
 }  // namespace weft::iscsi

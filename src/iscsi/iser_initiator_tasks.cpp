@@ -6,6 +6,7 @@
 #include "base/check.hpp"
 #include "block/scatter.hpp"
 #include "iscsi/iser_initiator_mover.hpp"
+#include "iscsi/iser_memory.hpp"
 
 namespace weft::iscsi {
 namespace {
@@ -13,17 +14,6 @@ namespace {
 /// Where offsets of an advertised buffer begin. Not our addresses, which are nobody's business, and
 /// not zero, which not every target takes for an address.
 constexpr std::uint64_t buffer_base = 0x10000;
-
-SteeringTag with_next_key(SteeringTag tag) {
-    auto number = static_cast<std::uint32_t>(tag);
-    return SteeringTag{(number & ~0xffu) | ((number + 1) & 0xffu)};
-}
-
-verbs::LocalMemory own(ConstBuffer bytes) {
-    return {.address = reinterpret_cast<std::uintptr_t>(bytes.data()),
-            .size = static_cast<std::uint32_t>(bytes.size()),
-            .tag = own_memory};
-}
 
 verbs::SendRequest registration_of(const verbs::FastRegistration& registration) {
     return {.operation = verbs::Operation::fast_register,

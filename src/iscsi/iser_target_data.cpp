@@ -5,25 +5,11 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "iscsi/iser_memory.hpp"
 #include "iscsi/iser_target_mover.hpp"
 #include "wire/iscsi_segments.hpp"
 
 namespace weft::iscsi {
-namespace {
-
-verbs::LocalMemory own(ConstBuffer bytes) {
-    return {.address = reinterpret_cast<std::uintptr_t>(bytes.data()),
-            .size = static_cast<std::uint32_t>(bytes.size()),
-            .tag = own_memory};
-}
-
-SteeringTag with_next_key(SteeringTag tag) {
-    auto number = static_cast<std::uint32_t>(tag);
-    return SteeringTag{(number & ~0xffu) | ((number + 1) & 0xffu)};
-}
-
-}  // namespace
-
 IserTargetMover::Slot& IserTargetMover::slot_of(const TargetMoverTask& task) {
     WEFT_CHECK(task.slot < slots_.size());
     return slots_[task.slot];

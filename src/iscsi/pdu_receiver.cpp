@@ -40,7 +40,6 @@ Buffer PduReceiver::want() {
 }
 
 Result<std::optional<PduReceiver::Event>> PduReceiver::filled(std::size_t count) {
-    received_ += count;
     if (stage_ == Stage::data) {
         WEFT_CHECK(count > 0 && count <= places_.piece().size());
         if (digests_.data) data_digest_.add(places_.piece().first(count));

@@ -78,9 +78,6 @@ public:
     /// The longest data segment we said we take (MaxRecvDataSegmentLength). Begins at 8192.
     void limit_data_length(std::uint32_t limit) { data_length_limit_ = limit; }
 
-    /// Bytes that came in, for statistics.
-    std::uint64_t received() const { return received_; }
-
 private:
     enum class Stage : std::uint8_t {
         basic_header,
@@ -122,7 +119,6 @@ private:
     std::uint32_t discard_left_ = 0;
     bool collecting_ = false;
     Crc32c data_digest_;
-    std::uint64_t received_ = 0;
 };
 static_assert(StreamReceiver<PduReceiver>);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "iscsi/target_connection.hpp"
 
+#include "iscsi/connection_terms.hpp"
 #include "iscsi/iser_limits.hpp"
 #include "iscsi/target_management.hpp"
 #include "iscsi/target_send.hpp"
@@ -24,28 +25,6 @@ void adapt_to_rdma(Wishes& wishes) {
 }
 
 }  // namespace
-
-ConnectionTerms connection_terms(const Terms& terms) {
-    return {.header_digest = terms.header_digest,
-            .data_digest = terms.data_digest,
-            .send_segment_max = terms.rdma_extensions ? terms.rdma_initiator_segment_max
-                                                      : terms.initiator_segment_max,
-            .receive_segment_max =
-                terms.rdma_extensions ? terms.rdma_target_segment_max : terms.target_segment_max,
-            .first_burst_max = terms.first_burst,
-            .burst_max = terms.max_burst,
-            .outstanding_requests_max = terms.max_outstanding_r2t,
-            .initial_request_needed = terms.initial_r2t,
-            .immediate_data = terms.immediate_data,
-            .data_in_order = terms.data_pdu_in_order,
-            .sequences_in_order = terms.data_sequence_in_order,
-            .error_recovery_level = static_cast<std::uint8_t>(terms.error_recovery_level),
-            .tasks_max = session_tasks_max,
-            .rdma_extensions = terms.rdma_extensions,
-            .discovery = terms.session_type == SessionType::discovery,
-            .solicited_tags_only = terms.tagged_buffer_for_solicited_only,
-            .hello_required = terms.hello_required};
-}
 
 TargetConnection::TargetConnection(TargetNode& node, Origin origin, Holder holder)
     : node_(node),
@@ -155,9 +134,9 @@ void TargetConnection::begin_full_feature() {
         return true;
     });
     if (terms_.rdma_extensions && !origin_.rdma)
-        holder_.turn_to_rdma(connection_terms(terms_));
+        holder_.turn_to_rdma(target_connection_terms(terms_));
     else
-        mover_->begin_full_feature(connection_terms(terms_));
+        mover_->begin_full_feature(target_connection_terms(terms_));
     login_.reset();
     if (holder_.logged_in) holder_.logged_in();
 }

@@ -19,9 +19,6 @@ struct Origin {
     bool rdma = false;  ///< by RDMA from the beginning: its datamover is iSER's
 };
 
-/// The part of what was agreed on that movers care about, as a target sees it.
-ConnectionTerms connection_terms(const Terms& terms);
-
 class TargetConnection final : public TargetDatamoverUser, private LoginPolicy {
 public:
     /// What the connection needs of the one who holds it.

@@ -3,6 +3,7 @@
 // talk in text, and say goodbye.
 #include <algorithm>
 
+#include "iscsi/connection_terms.hpp"
 #include "iscsi/target_connection.hpp"
 #include "iscsi/target_management.hpp"
 #include "iscsi/target_send.hpp"
@@ -146,7 +147,7 @@ void TargetConnection::text(const ReceivedPdu& pdu) {
     send(answer->pdu, answer->data, StatusCount::counts);
     if (terms_ == text_->terms()) return;
     terms_ = text_->terms();  // another segment length was declared
-    mover_->change_send_segment_max(connection_terms(terms_).send_segment_max);
+    mover_->change_send_segment_max(target_connection_terms(terms_).send_segment_max);
 }
 
 void TargetConnection::logout(const ReceivedPdu& pdu) {

@@ -244,7 +244,9 @@ void Inbound::end_tagged(const wire::TaggedSegment& header, std::size_t size) {
         if (header.last) end_read(0);
     } else {
         write_bytes_ += size;
-        if (header.last) last_write_bytes_ = std::exchange(write_bytes_, 0);
+        if (!header.last) return;
+        last_write_bytes_ = std::exchange(write_bytes_, 0);
+        if (last_write_bytes_ > 0) ++writes_received_;  // else the ready message would be one
     }
 }
 

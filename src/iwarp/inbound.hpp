@@ -43,6 +43,8 @@ public:
     /// it.
     const std::optional<wire::ReadRequest>& read_request() const { return read_request_; }
     bool peer_has_spoken() const { return peer_has_spoken_; }
+    /// Writes that are here whole, and brought something.
+    std::uint64_t writes_received() const { return writes_received_; }
 
 private:
     enum class Purpose : std::uint8_t { write, read, receive };
@@ -90,7 +92,8 @@ private:
     const PostedReceive* receive_ = nullptr;                 ///< being filled
     wire::RdmapOpcode receive_opcode_{};
     std::uint32_t received_ = 0;
-    std::uint64_t write_bytes_ = 0;       ///< of the write at hand
+    std::uint64_t write_bytes_ = 0;  ///< of the write at hand
+    std::uint64_t writes_received_ = 0;
     std::uint64_t last_write_bytes_ = 0;  ///< of the one before: an immediate reports it
     bool peer_has_spoken_ = false;
     bool stopped_ = false;

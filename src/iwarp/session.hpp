@@ -53,6 +53,8 @@ public:
     const Terms& terms() const { return terms_; }
     /// For the send queue: who asks for an answer notes it here, if there is room.
     OutstandingReads& reads() { return reads_; }
+    /// Writes of the peer that are here whole, and brought something.
+    std::uint64_t writes_received() const { return inbound_.writes_received(); }
     /// Whether the peer's message waits for a receive to be posted.
     bool waits_for_receive() const { return receiver_.is_stalled(); }
     /// Whether bytes of that memory are lent to the network by it.

@@ -87,6 +87,7 @@ public:
     /// The greeting was judged already.
     Result<void> accept(verbs::ConnectionRequest& request, const wire::ArrayGreeting& greeting,
                         wire::Epoch epoch, std::shared_ptr<verbs::ProtectionDomain> domain);
+    bool take_back(SteeringTag tag) { return queue_pair().give_back(tag); }
 
 private:
     void completed(const verbs::Completion& completion) override;

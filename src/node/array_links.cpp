@@ -17,9 +17,8 @@ constexpr unsigned attempts_max = 3;
 ArrayConnectionEnd end_of(const raid::PartyAccess& access) {
     switch (access.party.kind) {
         case raid::PartyKind::host:
+        case raid::PartyKind::controller:  // it is admitted at boxes as a host, of its own volumes
             return {wire::ArrayRole::host, access.identity};
-        case raid::PartyKind::controller:
-            return {wire::ArrayRole::controller, access.identity};
         case raid::PartyKind::box:
             break;
     }
@@ -29,7 +28,11 @@ ArrayConnectionEnd end_of(const raid::PartyAccess& access) {
 }  // namespace
 
 ArrayLinks::ArrayLinks(World& world, verbs::Device& device, const Options& options)
-    : world_(world), device_(device), options_(options), domain_(device.make_domain()) {}
+    : world_(world),
+      device_(device),
+      options_(options),
+      domain_(device.make_domain()),
+      lent_timer_(world.make_timer([this] { take_back_what_is_due(); })) {}
 
 ArrayLinks::~ArrayLinks() {
     *alive_ = false;
@@ -90,6 +93,23 @@ void ArrayLinks::cut_all() {
     for (auto& [key, peer] : peers_)
         if (peer.link) links.push_back(std::move(peer.link));
     for (auto& link : links) cut(std::move(link));
+}
+
+bool ArrayLinks::take_back(SteeringTag tag) {
+    bool any = false;
+    for (auto& link : inbound_) any |= link->take_back(tag);
+    return any;  // the ends are told later
+}
+
+void ArrayLinks::take_back_later(SteeringTag tag) {
+    lent_.emplace_back(world_.now() + options_.link.patience, tag);
+    if (lent_.size() == 1) lent_timer_->set(lent_.front().first);
+}
+
+void ArrayLinks::take_back_what_is_due() {
+    for (; !lent_.empty() && lent_.front().first <= world_.now(); lent_.pop_front())
+        take_back(lent_.front().second);
+    if (!lent_.empty()) lent_timer_->set(lent_.front().first);
 }
 
 template <class Which>

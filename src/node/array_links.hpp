@@ -13,6 +13,7 @@
 // whose answer can only come behind them.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <list>
 #include <map>
@@ -52,6 +53,7 @@ public:
     /// inside the completed() of a transfer, and must not be from inside an event.
     ~ArrayLinks();
 
+    World& world() { return world_; }
     /// In which memory is registered that peers are to reach.
     const std::shared_ptr<verbs::ProtectionDomain>& domain() const { return domain_; }
     /// Memory that transfers come into often: registered now, and not for each. It must outlive
@@ -85,6 +87,11 @@ public:
     void send(raid::PeerTransfer& transfer) override;
 
     void on_event(std::function<void(const Event&)> hear) { hear_ = std::move(hear); }
+    /// Cuts those over which bytes of memory under this tag are still on their way to a peer that
+    /// takes nothing: for an owner of memory who cannot wait any longer. Whether there were any.
+    bool take_back(SteeringTag tag);
+    /// The same when the patience of a link has passed, if it is still so.
+    void take_back_later(SteeringTag tag);
     /// Cuts every connection. What was asked for ends as disconnected.
     void cut_all();
 
@@ -119,6 +126,7 @@ private:
     void cut_inbound(Which which);
     void cut(std::unique_ptr<OutboundLink> link);
     void make_room_for_unproved();
+    void take_back_what_is_due();
     void tell(Event::Kind kind, const wire::ArrayConnectionEnd& peer, const std::string& why);
 
     World& world_;
@@ -132,6 +140,8 @@ private:
     std::map<Key, Peer> peers_;
     std::list<std::unique_ptr<InboundLink>> inbound_;  ///< the oldest first
     std::function<void(const Event&)> hear_;
+    std::deque<std::pair<Instant, SteeringTag>> lent_;  ///< to be taken back, the soonest first
+    std::unique_ptr<Timer> lent_timer_;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -4,6 +4,7 @@
 
 #include "base/error_text.hpp"
 #include "node/array_address.hpp"
+#include "node/cluster_key.hpp"
 #include "wire/array_host.hpp"
 #include "wire/array_names.hpp"
 
@@ -103,7 +104,7 @@ void BoxNode::remove_begun_parts() {
 }
 
 void BoxNode::load_parts() {
-    if (loaded_ == facts_.parts.size()) return start_serving();
+    if (loaded_ == facts_.parts.size()) return catch_up_parts();
     load_part(facts_.parts[loaded_]);
 }
 
@@ -134,6 +135,14 @@ void BoxNode::load_part(const wire::ArrayBoxPart& entry) {
     });
 }
 
+/// The power may have gone when the box knew of a new controller, and not yet all of its parts.
+void BoxNode::catch_up_parts() {
+    tell_parts_of_epoch([this](Outcome outcome) {
+        if (outcome == Outcome::done) return start_serving();
+        refuse_to_start(options_.folder + ": the disk of a part cannot be written to");
+    });
+}
+
 std::optional<std::string> BoxNode::judge(const BoxPart& part,
                                           const wire::ArrayBoxPart& entry) const {
     const auto& superblock = part.superblock();
@@ -155,7 +164,12 @@ void BoxNode::start_serving() {
             tell("a connection for transfers did not come about: " + event.why);
     });
     const auto target = wire::box_target_name(facts_.name);
-    const auto offered = server_.add_target(target, {.alias = "box " + facts_.name});
+    iscsi::TargetRules rules{.alias = "box " + facts_.name};
+    if (!options_.key.empty()) {
+        rules.users = {controller_credentials(options_.key)};
+        rules.own = box_credentials(options_.key);
+    }
+    const auto offered = server_.add_target(target, std::move(rules));
     const auto added =
         !offered
             ? offered
@@ -295,48 +309,50 @@ void BoxNode::take_peers(Call& call, const Command& command) {
         for (const auto& before : std::exchange(met_, {}))
             if (std::ranges::find(*boxes, before, &wire::ArrayPeer::box) == boxes->end())
                 links_->forget(box_end(before));
-        meet(*boxes);
-        return answer(call, Outcome::done);
+        return answer(call, know(*boxes) ? Outcome::done : Outcome::no_room);
     }
     const auto host = decode<wire::ArrayHostAdmission>(command.parameters);
     if (!host || command.parameters.size() != wire_size<wire::ArrayHostAdmission>())
         return answer(call, Outcome::malformed);
     if (command.block.action == wire::ArrayAction::admit_host)
-        admit(*host);
-    else
-        dismiss(host->host);
+        return answer(call, know(*host) ? Outcome::done : Outcome::no_room);
+    dismiss(host->host);
     answer(call, Outcome::done);
 }
 
 void BoxNode::part_answered(BoxPart& /*part*/, raid::CommandTicket ticket,
                             const wire::ArrayAnswer& said) {
-    if (ticket == epoch_ticket) {
-        if (said.outcome != Outcome::done) epoch_outcome_ = said.outcome;
-        if (--epochs_awaited_ == 0) end_change(*changes_.front(), epoch_outcome_);
-        return;
-    }
+    if (ticket == epoch_ticket) return part_told_of_epoch(said.outcome);
     auto& call = *reinterpret_cast<Call*>(static_cast<std::uintptr_t>(ticket));
     call.answer(
         said.outcome == Outcome::done ? wire::ScsiStatus::good : wire::ScsiStatus::check_condition,
         encoded(said), {});
 }
 
-void BoxNode::meet(std::span<const wire::ArrayPeer> boxes) {
+bool BoxNode::know(std::span<const wire::ArrayPeer> boxes) {
+    bool all = true;
     for (const auto& peer : boxes) {
         if (peer.box == facts_.box) continue;
         const auto known =
             links_->know(box_end(peer.box), peer.secret, address_of(peer.address, peer.port));
-        if (known)
-            met_.insert(peer.box);
-        else
-            tell("there are too many boxes to meet");
+        if (known) met_.insert(peer.box);
+        all = all && known.has_value();
     }
+    return all;
+}
+
+bool BoxNode::know(const wire::ArrayHostAdmission& host) {
+    return links_
+        ->know(host_end(host.host), host.secret, address_of(host.network_address, host.port))
+        .has_value();
+}
+
+void BoxNode::meet(std::span<const wire::ArrayPeer> boxes) {
+    if (!know(boxes)) tell("there are too many boxes to meet");
 }
 
 void BoxNode::admit(const wire::ArrayHostAdmission& host) {
-    const auto known =
-        links_->know(host_end(host.host), host.secret, address_of(host.network_address, host.port));
-    if (!known) tell("there are too many hosts to admit");
+    if (!know(host)) tell("there are too many hosts to admit");
 }
 
 void BoxNode::dismiss(wire::HostSession host) {

@@ -30,6 +30,8 @@ public:
         std::string name;
         std::string folder;
         std::uint64_t size = 0;  ///< what the disks of its parts may have together
+        /// Of the cluster: only who proves to know it gives commands. Empty: whoever comes.
+        std::string key{};
         BoxWindows::Options windows{};
         ArrayLinks::Options links{};
         IscsiServer::Options server{};
@@ -81,6 +83,7 @@ private:
     void meet(std::span<const wire::ArrayPeer> boxes) override;
     void admit(const wire::ArrayHostAdmission& host) override;
     void dismiss(wire::HostSession host) override;
+    Result<std::unique_ptr<BlockDevice>> larger_disk(BoxPart& part, std::uint64_t octets) override;
 
     // Starting.
     std::string path_of(const wire::VolumeIdentity& volume) const;
@@ -91,6 +94,7 @@ private:
     void load_parts();
     void load_part(const wire::ArrayBoxPart& entry);
     std::optional<std::string> judge(const BoxPart& part, const wire::ArrayBoxPart& entry) const;
+    void catch_up_parts();
     void start_serving();
     void refuse_to_start(std::string why);
 
@@ -101,6 +105,8 @@ private:
     void answer(Call& call, Outcome outcome);
     void describe(Call& call);
     void take_peers(Call& call, const Command& command);
+    bool know(std::span<const wire::ArrayPeer> boxes);
+    bool know(const wire::ArrayHostAdmission& host);
 
     // Changes of what the box is, one at a time (box_node_changes.cpp).
     void change(Call& call);
@@ -108,7 +114,9 @@ private:
     void end_change(Call& call, Outcome outcome);
     void save(std::function<void(Result<void>)> then);
     void take_epoch(Call& call, const Command& command);
-    void tell_parts_of_epoch(Call& call);
+    std::vector<BoxPart*> parts_behind() const;
+    void tell_parts_of_epoch(std::function<void(Outcome)> then);
+    void part_told_of_epoch(Outcome outcome);
     void create_part(Call& call, const Command& command);
     Outcome judge_superblock(const wire::ArraySuperblock& superblock,
                              const wire::ArrayAddress& address);
@@ -116,6 +124,7 @@ private:
     void keep_part(Call& call, std::unique_ptr<BoxPart> part);
     void undo_part(Call& call, const wire::VolumeIdentity& volume, Outcome outcome);
     void delete_part(Call& call, const Command& command);
+    void keep_after_all(Call& call, const wire::VolumeIdentity& volume, Result<void> why);
     Result<std::unique_ptr<BoxWindows>> take_windows();
     std::unique_ptr<BoxPart> make_part_on(std::unique_ptr<BlockDevice> disk) {
         BoxPartOwner& owner = *this;
@@ -139,6 +148,7 @@ private:
     std::deque<Call*> changes_;  ///< the first is under way
     std::size_t epochs_awaited_ = 0;
     Outcome epoch_outcome_{};
+    std::function<void(Outcome)> epoch_told_;
     bool saving_ = false;
     std::set<wire::BoxIdentity> met_;
     std::function<void(const std::string&)> hear_;

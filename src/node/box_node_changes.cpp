@@ -53,6 +53,7 @@ void BoxNode::take_epoch(Call& call, const Command& command) {
     if (!facts_.is_blank() && address.cluster != facts_.cluster)
         return end_change(call, Outcome::wrong_cluster);
     if (address.box != facts_.box) return end_change(call, Outcome::wrong_box);
+    auto told = [this, &call](Outcome outcome) { end_change(call, outcome); };
     if (address.epoch <= facts_.epoch) return end_change(call, Outcome::other_epoch);
     const auto before = facts_;
     if (facts_.is_blank()) tell("this box is part of cluster " + to_digits(address.cluster.octets));
@@ -60,21 +61,43 @@ void BoxNode::take_epoch(Call& call, const Command& command) {
     facts_.epoch = address.epoch;
     // What an older controller's orders are about to do ends here, and not when the disk knows.
     links_->set_office(facts_.cluster, facts_.epoch);
-    save([this, &call, before](Result<void> saved) {
-        if (saved) return tell_parts_of_epoch(call);
+    save([this, &call, before, told](Result<void> saved) {
+        if (saved) return tell_parts_of_epoch(told);
         facts_.cluster = before.cluster;
         facts_.epoch = before.epoch;
+        links_->set_office(facts_.cluster, facts_.epoch);
         end_change(call, Outcome::disk_failed);
     });
 }
 
-void BoxNode::tell_parts_of_epoch(Call& call) {
-    const auto command = parse(call);
+std::vector<BoxPart*> BoxNode::parts_behind() const {
+    std::vector<BoxPart*> behind;
+    for (const auto& part : parts_)
+        if (part->superblock().epoch < facts_.epoch) behind.push_back(part.get());
+    return behind;
+}
+
+void BoxNode::tell_parts_of_epoch(std::function<void(Outcome)> then) {
+    const auto behind = parts_behind();
     epoch_outcome_ = Outcome::done;
-    epochs_awaited_ = parts_.size() + 1;  // one for ourselves: they may answer from inside
-    for (auto& part : parts_)
-        part->box().receive(epoch_ticket, command->block, command->parameters);
-    if (--epochs_awaited_ == 0) end_change(call, epoch_outcome_);
+    epoch_told_ = std::move(then);
+    epochs_awaited_ = behind.size() + 1;  // one for ourselves: they may answer from inside
+    for (auto* part : behind) {
+        const auto address = encoded(wire::ArrayAddress{.cluster = facts_.cluster,
+                                                        .volume = part->volume(),
+                                                        .box = facts_.box,
+                                                        .epoch = facts_.epoch});
+        part->box().receive(epoch_ticket,
+                            {.action = wire::ArrayAction::new_epoch,
+                             .parameter_length = static_cast<std::uint32_t>(address.size())},
+                            address);
+    }
+    part_told_of_epoch(Outcome::done);
+}
+
+void BoxNode::part_told_of_epoch(Outcome outcome) {
+    if (outcome != Outcome::done) epoch_outcome_ = outcome;
+    if (--epochs_awaited_ == 0) std::exchange(epoch_told_, nullptr)(epoch_outcome_);
 }
 
 // ---------------------------------------------------------------------------------------- parts
@@ -177,6 +200,18 @@ void BoxNode::undo_part(Call& call, const wire::VolumeIdentity& volume, Outcome 
     save([this, &call, outcome](Result<void>) { end_change(call, outcome); });
 }
 
+/// The file learns of it when it is next replaced; until then the disk itself says how large it is.
+Result<std::unique_ptr<BlockDevice>> BoxNode::larger_disk(BoxPart& part, std::uint64_t octets) {
+    auto* entry = facts_.find(part.volume());
+    if (octets > entry->size + free_bytes()) return Error{.code = Code::exhausted};
+    const auto path = path_of(part.volume());
+    if (auto grown = world_.provide_disk(path, octets); !grown) return grown.error();
+    WEFT_TRY(auto disk, world_.open_disk({.path = path}));
+    entry->size = disk->traits().size;
+    tell("the part of volume " + raid::text_of_field(part.superblock().volume.name) + " has grown");
+    return disk;
+}
+
 void BoxNode::delete_part(Call& call, const Command& command) {
     if (command.parameters.size() != wire_size<wire::ArrayAddress>())
         return end_change(call, Outcome::malformed);
@@ -185,14 +220,21 @@ void BoxNode::delete_part(Call& call, const Command& command) {
     auto* part = find_part(command.address.volume);
     if (part == nullptr) return end_change(call, Outcome::wrong_volume);
     if (!part->idle()) return end_change(call, Outcome::no_room);
-    auto* entry = facts_.find(command.address.volume);
-    entry->begun = true;
-    const auto volume = entry->volume;
-    spare_windows_.push_back(part->stop());
-    std::erase_if(parts_, [&](const auto& each) { return each.get() == part; });
-    save([this, &call, volume](Result<void> saved) {
-        if (saved) return undo_part(call, volume, Outcome::done);
-        end_change(call, Outcome::disk_failed);
+    facts_.find(command.address.volume)->begun = true;
+    const auto volume = command.address.volume;
+    save([this, &call, volume, part](Result<void> saved) {
+        if (!saved || !part->idle()) return keep_after_all(call, volume, saved);
+        spare_windows_.push_back(part->stop());
+        std::erase_if(parts_, [&](const auto& each) { return each.get() == part; });
+        undo_part(call, volume, Outcome::done);
+    });
+}
+
+/// A part that was to be deleted, and cannot be: its file said so, or orders have come meanwhile.
+void BoxNode::keep_after_all(Call& call, const wire::VolumeIdentity& volume, Result<void> why) {
+    facts_.find(volume)->begun = false;
+    save([this, &call, why](Result<void> saved) {
+        end_change(call, why && saved ? Outcome::no_room : Outcome::disk_failed);
     });
 }
 

@@ -40,6 +40,13 @@ Result<void> BoxPart::take_superblocks() {
     return {};
 }
 
+Result<void> BoxPart::make_room(std::uint64_t octets) {
+    if (octets <= size()) return {};
+    WEFT_TRY(auto disk, owner_.larger_disk(*this, octets));
+    disk_->use(std::move(disk));
+    return {};
+}
+
 void BoxPart::start(std::unique_ptr<BoxWindows> windows, raid::PeerTransfers& peers) {
     windows_ = std::move(windows);
     raid::BoxOwner& owner = *this;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "node/box_windows.hpp"
+#include "node/growing_disk.hpp"
 #include "raid/box.hpp"
 #include "weft/world.hpp"
 
@@ -22,6 +23,9 @@ public:
     virtual void meet(std::span<const wire::ArrayPeer> boxes) = 0;
     virtual void admit(const wire::ArrayHostAdmission& host) = 0;
     virtual void dismiss(wire::HostSession host) = 0;
+    /// Its disk, with so many octets at least; `exhausted` if the box has no room for that.
+    virtual Result<std::unique_ptr<BlockDevice>> larger_disk(BoxPart& part,
+                                                             std::uint64_t octets) = 0;
 
 protected:
     ~BoxPartOwner() = default;
@@ -33,7 +37,7 @@ public:
     using Told = std::function<void(Result<void>)>;
 
     BoxPart(BoxPartOwner& owner, std::unique_ptr<BlockDevice> disk)
-        : owner_(owner), disk_(std::move(disk)) {}
+        : owner_(owner), disk_(std::make_unique<GrowingDisk>(std::move(disk))) {}
     BoxPart(const BoxPart&) = delete;
     BoxPart& operator=(const BoxPart&) = delete;
 
@@ -63,13 +67,14 @@ private:
     void meet(std::span<const wire::ArrayPeer> boxes) override { owner_.meet(boxes); }
     void admit(const wire::ArrayHostAdmission& host) override { owner_.admit(host); }
     void dismiss(wire::HostSession host) override { owner_.dismiss(host); }
+    Result<void> make_room(std::uint64_t octets) override;
     // BlockRequest
     void completed(Result<void> outcome) override;
 
     Result<void> take_superblocks();
 
     BoxPartOwner& owner_;
-    std::unique_ptr<BlockDevice> disk_;
+    std::unique_ptr<GrowingDisk> disk_;
     std::unique_ptr<BoxWindows> windows_;
     std::unique_ptr<raid::Box> box_;
     std::array<std::byte, 2 * wire::superblock_size> image_{};

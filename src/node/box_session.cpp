@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "node/cluster_key.hpp"
 #include "wire/scsi_sense.hpp"
 
 namespace weft::node {
@@ -13,12 +14,18 @@ constexpr Duration longest_pause = std::chrono::seconds(2);
 /// A session begins with news of the unit, told once for each.
 constexpr unsigned attentions_max = 8;
 
-IscsiInitiatorOptions initiator_options(const BoxSession::Options& options) {
+IscsiInitiatorOptions initiator_options(const BoxSession::Options& options,
+                                        std::uint64_t session_number) {
     IscsiInitiatorOptions made;
     made.url.over_rdma = true;
     made.url.address = options.address;
     made.url.target_name = options.target_name;
     made.initiator_name = options.initiator_name;
+    if (!options.key.empty()) {
+        made.url.credentials = controller_credentials(options.key);
+        made.url.expected_of_target = box_credentials(options.key);
+    }
+    made.session_number = session_number;
     made.send_writes_again = false;
     made.command_patience = options.command_patience;
     made.patience = Duration{};  // the first loss is the end: a new session is another object
@@ -84,6 +91,7 @@ BoxSession::BoxSession(World& world, IscsiTransport& transport, Options options,
       transport_(transport),
       options_(std::move(options)),
       holder_(std::move(holder)),
+      session_number_(world.random()),
       pause_(first_pause) {
     retry_ = world_.make_timer([this] { begin(); });
     retry_->set(world_.now());
@@ -91,14 +99,15 @@ BoxSession::BoxSession(World& world, IscsiTransport& transport, Options options,
 
 BoxSession::~BoxSession() {
     *alive_ = false;
-    initiator_.reset();  // its session forgets the commands first
+    if (initiator_) initiator_->session().forget_all();
+    initiator_.reset();  // and with it goes what could still touch the commands' memory
     for (auto& command : commands_)
         if (auto told = command->take_told()) told(Error{.code = Code::disconnected});
 }
 
 void BoxSession::begin() {
     initiator_ = std::make_shared<IscsiInitiator>(
-        world_, transport_, initiator_options(options_),
+        world_, transport_, initiator_options(options_, session_number_),
         IscsiInitiator::Holder{.up = [this] { came_up(); },
                                .gave_up = [this](Error why) { gave_up(why); }});
     initiator_->begin();

@@ -33,6 +33,7 @@ public:
         Address address;
         std::string target_name;
         std::string initiator_name;
+        std::string key{};  ///< of the cluster; empty: nobody proves anything
         /// A box that takes longer for one command is taken for lost.
         Duration command_patience = std::chrono::seconds(15);
     };
@@ -68,6 +69,9 @@ private:
     Holder holder_;
     std::shared_ptr<IscsiInitiator> initiator_;
     std::list<std::unique_ptr<Command>> commands_;
+    /// The same for every session: what the one before left on its way must not come to the box
+    /// behind what the next one says.
+    const std::uint64_t session_number_;
     std::unique_ptr<Timer> retry_;
     Duration pause_;
     bool up_ = false;

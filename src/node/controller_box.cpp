@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/controller_box.hpp"
 
+#include <algorithm>
+
 #include "base/error_text.hpp"
+#include "node/array_address.hpp"
 #include "raid/superblock.hpp"
 #include "raid/volume_status.hpp"
 #include "wire/array_names.hpp"
@@ -14,6 +17,7 @@ using wire::ArrayOutcome;
 namespace {
 
 constexpr std::size_t description_bytes = 256u << 10;
+constexpr Duration ask_again_after = std::chrono::seconds(5);
 
 }  // namespace
 
@@ -27,7 +31,10 @@ Result<BoxDescription> parse_box_description(ConstBuffer octets) {
         BoxDescription::Part part;
         constexpr std::size_t head = wire_size<wire::ArraySuperblock>();
         if (octets.size() < head + tags) return Error{.code = Code::truncated};
-        WEFT_TRY(part.superblock, decode<wire::ArraySuperblock>(octets));
+        // What it says of its parts is checked as if it were read from a disk.
+        WEFT_TRY(auto said, decode<wire::ArraySuperblock>(octets));
+        WEFT_TRY(part.superblock, raid::parse_superblock(raid::encode_superblock(said)));
+        if (said.box != facts.box.box) return Error{.code = Code::malformed};
         for (std::size_t at = head; at < head + tags; at += tag_size)
             part.window_tags.push_back(
                 SteeringTag{static_cast<std::uint32_t>(load_big_endian<4>(octets.data() + at))});
@@ -38,18 +45,33 @@ Result<BoxDescription> parse_box_description(ConstBuffer octets) {
 }
 
 ControllerBox::ControllerBox(World& world, IscsiTransport& transport, ControllerBoxOwner& owner,
-                             std::string name, const Address& address,
+                             std::string name, const Address& address, const std::string& key,
                              std::optional<wire::BoxIdentity> identity)
     : world_(world),
       owner_(owner),
       name_(std::move(name)),
       address_(address),
       identity_(identity),
+      ask_again_(world.make_timer([this] {
+          if (link_.is_up() && !up_) session_up();
+      })),
       link_(world, transport,
             {.address = address,
              .target_name = wire::box_target_name(name_),
-             .initiator_name = wire::controller_initiator_name},
+             .initiator_name = wire::controller_initiator_name,
+             .key = key},
             {.up = [this] { session_up(); }, .down = [this](Error why) { session_down(why); }}) {}
+
+ControllerBox::~ControllerBox() {
+    *alive_ = false;
+}
+
+std::optional<Octets<16>> ControllerBox::network_address() {
+    if (!network_address_)
+        if (auto numbers = world_.resolve(address_))
+            network_address_ = network_address_of(numbers->front().host);
+    return network_address_;
+}
 
 wire::ArrayAddress ControllerBox::whole() const {
     return {.cluster = owner_.cluster(),
@@ -160,9 +182,11 @@ void ControllerBox::session_up() {
     });
 }
 
-/// The session stays: what is wrong may be put right at the box, and an empty one costs nothing.
+/// What is wrong may be put right at the box, or pass: it is asked again.
 void ControllerBox::refuse(const std::string& why) {
     trouble_ = why;
+    met_ = false;
+    ask_again_->set(world_.now() + ask_again_after);
     owner_.box_down(*this, why);
 }
 
@@ -173,12 +197,23 @@ void ControllerBox::described() {
     if (!identity_ && raid::text_of_field(said.name) != name_)
         return refuse("the box there is called " + raid::text_of_field(said.name));
     const bool blank = said.cluster == wire::ClusterIdentity{};
+    if (!blank && (said.cluster != owner_.cluster() || said.epoch > owner_.epoch()) && joins())
+        return;
     if (!blank && said.cluster != owner_.cluster()) return refuse("it belongs to another cluster");
     if (!blank && said.epoch > owner_.epoch())
         return refuse("it obeys a later controller than this one");
     identity_ = said.box;
     if (blank || said.epoch < owner_.epoch()) return set_epoch();
     introduce();
+}
+
+bool ControllerBox::joins() {
+    return owner_.join(*this, facts_->box.cluster, facts_->box.epoch,
+                       [this, session = session_, alive = alive_](bool well) {
+                           if (!*alive || session != session_) return;
+                           if (!well) return refuse("its cluster could not be joined");
+                           described();
+                       });
 }
 
 void ControllerBox::set_epoch() {
@@ -190,17 +225,25 @@ void ControllerBox::set_epoch() {
          });
 }
 
+/// Others hear of it as it hears of them: from now on they may reach each other.
 void ControllerBox::introduce() {
-    const auto hosts = owner_.hosts_of(*this);
-    introductions_ = 1 + hosts.size();
+    met_ = true;
+    const auto dismissed = std::exchange(told_hosts_, owner_.hosts_of(*this));
+    told_peers_ = owner_.peers_of(*this);
+    introductions_ = 2 + told_hosts_.size();
     introduced_well_ = true;
+    for (const auto& host : dismissed)
+        if (std::ranges::find(told_hosts_, host) == told_hosts_.end()) dismiss(host.host);
     meet([this, session = session_](bool well) {
         if (session == session_) finish(well);
     });
-    for (const auto& host : hosts)
+    for (const auto& host : told_hosts_)
         admit(host, [this, session = session_](std::optional<wire::ArrayAnswer> answer) {
             if (session == session_) finish(answer && answer->outcome == ArrayOutcome::done);
         });
+    owner_.introduce(*this, [this, session = session_, alive = alive_] {
+        if (*alive && session == session_) finish(true);
+    });
 }
 
 void ControllerBox::finish(bool well) {
@@ -208,6 +251,9 @@ void ControllerBox::finish(bool well) {
     if (--introductions_ > 0) return;
     if (!link_.is_up()) return;
     if (!introduced_well_) return refuse("it does not take the list of whom it is to meet");
+    // Somebody has come or gone meanwhile, and only those that are up were told.
+    if (told_hosts_ != owner_.hosts_of(*this) || told_peers_ != owner_.peers_of(*this))
+        return introduce();
     up_ = true;
     trouble_.clear();
     owner_.box_up(*this);
@@ -215,7 +261,8 @@ void ControllerBox::finish(bool well) {
 
 void ControllerBox::session_down(Error why) {
     ++session_;
-    up_ = false;
+    up_ = met_ = false;
+    told_hosts_.clear();
     trouble_ = "it cannot be reached: " + to_text(why);
     owner_.box_down(*this, trouble_);
 }

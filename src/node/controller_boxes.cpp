@@ -17,6 +17,8 @@ struct ControllerNode::Adding {
     std::unique_ptr<ControllerBox> box;
     std::string address_text;
     std::unique_ptr<Timer> patience;
+    bool joins = false;
+    bool keeping = false;  ///< it is what it should be, and is being remembered
     Told told;
 };
 
@@ -62,10 +64,13 @@ bool ControllerNode::is_member(const wire::BoxIdentity& box) const {
 
 // ----------------------------------------------------------------------------- add and remove
 
-void ControllerNode::add_box(const std::string& name, const Address& address, Told told) {
+void ControllerNode::add_box(const std::string& name, const Address& address, bool join,
+                             Told told) {
     if (!wire::is_array_name(name))
         return told("'" + name + "' is no name for a box: small letters, digits, '-' and '.'");
-    if (find_box(name) != nullptr) return told("there is a box " + name + " already");
+    const bool comes = std::ranges::any_of(
+        adding_, [&](const auto& each) { return each.second->box->name() == name; });
+    if (find_box(name) != nullptr || comes) return told("there is a box " + name + " already");
     if (boxes_.size() + adding_.size() >= boxes_max) return told("there are too many boxes");
     const auto text = written(address);
     if (wire::ArrayBoxRecord record; !raid::set_field(record.address, text))
@@ -75,12 +80,13 @@ void ControllerNode::add_box(const std::string& name, const Address& address, To
     const auto number = ++adding_number_;
     auto adding = std::make_shared<Adding>();
     adding->address_text = text;
+    adding->joins = join;
     adding->told = std::move(told);
     adding->patience = world_.make_timer(
         [this, number] { added(number, "it has not answered in all that time"); });
     adding->patience->set(world_.now() + options_.add_patience);
-    adding->box =
-        std::make_unique<ControllerBox>(world_, transport_, box_owner(), name, address, std::nullopt);
+    adding->box = std::make_unique<ControllerBox>(world_, transport_, box_owner(), name, address,
+                                                  options_.key, std::nullopt);
     adding_[number] = std::move(adding);
 }
 
@@ -88,6 +94,7 @@ void ControllerNode::add_box(const std::string& name, const Address& address, To
 void ControllerNode::keep_box(std::uint64_t number) {
     auto& adding = *adding_[number];
     adding.patience->cancel();
+    adding.keeping = true;
     const auto identity = *adding.box->identity();
     if (boxes_.contains(identity))
         return added(number, "it is the box that is known as " + box_name(identity));
@@ -138,6 +145,7 @@ void ControllerNode::remove_box(const std::string& name, Told told) {
              box_records_.erase(identity);
              spares_.erase(identity);
              acquaintances_.erase(identity);
+             troubles_.erase(box_name(identity));
              for (const auto& [each, volume] : volumes_) volume->box_down(identity);
              if (auto found = boxes_.find(identity); found != boxes_.end()) {
                  forget_later(std::move(found->second));
@@ -147,11 +155,68 @@ void ControllerNode::remove_box(const std::string& name, Told told) {
          });
 }
 
+// ------------------------------------------------------------------------- a cluster whose state
+// is lost
+
+/// Office in a cluster whose boxes have obeyed a later controller than ours is won by being later
+/// still.
+class ControllerNode::Joining final : public raid::MetadataElection {
+public:
+    Joining(ControllerNode& owner, wire::ClusterIdentity cluster, wire::Epoch later_than,
+            std::function<void(bool)> told)
+        : owner_(owner), cluster_(cluster), told_(std::move(told)) {
+        beyond = later_than;
+    }
+
+    void completed(Result<void> outcome) override {
+        const std::unique_ptr<Joining> self(this);
+        --owner_.commits_;
+        owner_.joining_ = false;
+        if (!outcome) return told_(false);
+        owner_.joined(cluster_, epoch, told_);
+    }
+
+private:
+    ControllerNode& owner_;
+    wire::ClusterIdentity cluster_;
+    std::function<void(bool)> told_;
+};
+
+bool ControllerNode::join(const ControllerBox& box, wire::ClusterIdentity cluster,
+                          wire::Epoch epoch, std::function<void(bool)> told) {
+    const bool wished = std::ranges::any_of(adding_, [&](const auto& each) {
+        return each.second->box.get() == &box && each.second->joins;
+    });
+    const bool free = cluster == cluster_ || boxes_.empty();
+    if (!wished || !free || !volumes_.empty() || joining_) return false;
+    joining_ = true;
+    ++commits_;  // the store is at work
+    store_.elect(*new Joining(*this, cluster, epoch, std::move(told)));
+    return true;
+}
+
+void ControllerNode::joined(wire::ClusterIdentity cluster, wire::Epoch epoch,
+                            const std::function<void(bool)>& told) {
+    epoch_ = epoch;  // the store obeys no other from now on
+    for (const auto& [identity, box] : boxes_) box->begin_again();  // they are to hear of it
+    const wire::ArrayClusterRecord record{
+        .cluster = cluster, .epoch = epoch_, .controller = controller_};
+    keep({{cluster_record_name, raid::encode_record(record)}},
+         [this, cluster, told, alive = alive_](Result<void> kept) {
+             if (!*alive) return;
+             if (kept) cluster_ = cluster;
+             if (links_) links_->set_office(cluster_, epoch_);
+             if (kept) note("", "", "is the controller of " + show_identity(cluster.octets));
+             told(kept.has_value());
+         });
+}
+
 // -------------------------------------------------------------------------------- up and down
 
 void ControllerNode::box_up(ControllerBox& box) {
     for (const auto& [number, adding] : adding_)
-        if (adding->box.get() == &box) return keep_box(number);
+        if (adding->box.get() == &box) return adding->keeping ? void() : keep_box(number);
+    troubles_.erase(box.name());
     note("", box.name(), "up");
     for (const auto& [identity, volume] : volumes_) volume->box_up(box);
     // Those that came earlier have not heard of it if it is new to the volume, or they are.
@@ -160,10 +225,25 @@ void ControllerNode::box_up(ControllerBox& box) {
 
 void ControllerNode::box_down(ControllerBox& box, const std::string& why) {
     for (const auto& [number, adding] : adding_)
-        if (adding->box.get() == &box) return added(number, why);
-    note("", box.name(), "down: " + why);
-    if (box.identity())
-        for (const auto& [identity, volume] : volumes_) volume->box_down(*box.identity());
+        if (adding->box.get() == &box) return adding->keeping ? void() : added(number, why);
+    // A box that is away is looked for again and again: that is told once.
+    if (auto [said, first] = troubles_.try_emplace(box.name()); first || said->second != why) {
+        said->second = why;
+        note("", box.name(), "down: " + why);
+    }
+    if (!box.identity()) return;
+    // Commands of a session keep their order: whatever volumes tell the others next, they have
+    // forgotten the box by then.
+    introduce(box, [] {});
+    for (const auto& [identity, volume] : volumes_) volume->box_down(*box.identity());
+}
+
+void ControllerNode::introduce(ControllerBox& box, std::function<void()> told) {
+    auto round = Round::make(std::move(told));
+    for (const auto& other : acquaintances_[*box.identity()])
+        if (auto* known = find_box(other); known != nullptr && known->is_up())
+            known->meet([step = round->step()](bool) { step(); });
+    round->end();
 }
 
 // --------------------------------------------------------------------------------- introductions
@@ -180,11 +260,10 @@ std::vector<wire::ArrayPeer> ControllerNode::peers_of(const ControllerBox& box) 
     std::vector<wire::ArrayPeer> peers;
     if (!box.identity()) return peers;
     for (const auto& other : acquaintances_[*box.identity()]) {
-        const auto* known = find_box(other);
-        if (known == nullptr) continue;
-        auto numbers = world_.resolve(known->address());
-        if (!numbers) continue;
-        auto octets = network_address_of(numbers->front().host);
+        // Who is away is nobody's peer: what it still sends from before must find no door.
+        auto* known = find_box(other);
+        if (known == nullptr || !known->is_met()) continue;
+        auto octets = known->network_address();
         if (!octets) continue;
         peers.push_back({.box = other,
                          .place = 0,
@@ -200,15 +279,7 @@ void ControllerNode::acquaint(const wire::ArrayVolume& volume, std::function<voi
     for (std::size_t place = 0; place < volume.boxes; ++place)
         if (volume.members[place].state != wire::ArrayMemberState::none)
             members.push_back(volume.members[place].box);
-    struct Round {
-        std::size_t waiting = 1;
-        std::function<void()> over;
-        void one() {
-            if (--waiting == 0) over();
-        }
-    };
-    auto round = std::make_shared<Round>();
-    round->over = std::move(told);
+    auto round = Round::make(std::move(told));
     for (const auto& one : members) {
         auto& known = acquaintances_[one];
         const auto before = known.size();
@@ -216,10 +287,9 @@ void ControllerNode::acquaint(const wire::ArrayVolume& volume, std::function<voi
             if (other != one) known.insert(other);
         auto* box = find_box(one);
         if (known.size() == before || box == nullptr || !box->is_up()) continue;
-        ++round->waiting;
-        box->meet([round](bool) { round->one(); });
+        box->meet([step = round->step()](bool) { step(); });
     }
-    round->one();
+    round->end();
 }
 
 void ControllerNode::make_part(ControllerBox& box, const wire::ArraySuperblock& superblock,

@@ -82,11 +82,13 @@ void ControllerNode::replace_member(const std::string& volume, const std::string
         for (const auto& each : found->manager().volume().members)
             if (each.box == identity && each.state != wire::ArrayMemberState::none)
                 return told(box + " is part of " + volume + " already");
-    with_member(volume, member, told, [&](ControllerVolume& found, std::uint8_t place) {
-        return found.manager().replace(place, identity);
-    });
-    if (spares_.erase(identity) != 0)
-        keep({{spare_record_name(identity), std::nullopt}}, [](Result<void>) {});
+    with_member(volume, member, told,
+                [&](ControllerVolume& found, std::uint8_t place) -> Result<void> {
+                    auto replaced = found.manager().replace(place, identity);
+                    if (replaced && spares_.erase(identity) != 0)
+                        keep({{spare_record_name(identity), std::nullopt}}, [](Result<void>) {});
+                    return replaced;
+                });
 }
 
 void ControllerNode::pause_rebuild(const std::string& volume, bool paused, Told told) {
@@ -141,6 +143,7 @@ std::vector<VolumeReport> ControllerNode::volumes() const {
                             .status = volume->manager().status(),
                             .box_names = {},
                             .hosts = volume->hosts().size()};
+        volume->count(report);
         for (const auto& member : report.status.members)
             report.box_names.push_back(box_name(member.box));
         reports.push_back(std::move(report));

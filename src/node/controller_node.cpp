@@ -12,8 +12,9 @@
 namespace weft::node {
 namespace {
 
-/// The controller as a host: of initiators that know nothing of arrays.
-constexpr wire::HostSession own_session{1};
+wire::ArrayConnectionEnd host_end(wire::HostSession session) {
+    return {.role = wire::ArrayRole::host, .identity = wire::identity_of(session)};
+}
 
 bool is_any(const std::string& host) {
     return host.empty() || host == "0.0.0.0" || host == "::" || host == "*";
@@ -78,8 +79,14 @@ ControllerNode::ControllerNode(World& world, raid::MetadataStore& store, Options
 ControllerNode::~ControllerNode() {
     *alive_ = false;
     server_->on_rdma_request({});
+    for (auto& timer : timers_) timer->reset();
+    // What is told on the way finds no box any more; transfers end before what they are about.
+    const auto boxes = std::move(boxes_);
     boxes_.clear();
+    const auto adding = std::move(adding_);
     adding_.clear();
+    if (links_) links_->cut_all();
+    leaving_.clear();
     volumes_.clear();
     links_.reset();
 }
@@ -116,8 +123,9 @@ void ControllerNode::remembered(Result<void> outcome) {
     for (const auto& [identity, record] : box_records_) {
         auto address = iscsi::parse_portal(raid::text_of_field(record.address));
         if (!address) return fail(address.error());
-        boxes_[identity] = std::make_unique<ControllerBox>(
-            world_, transport_, box_owner(), raid::text_of_field(record.name), *address, identity);
+        boxes_[identity] = std::make_unique<ControllerBox>(world_, transport_, box_owner(),
+                                                           raid::text_of_field(record.name),
+                                                           *address, options_.key, identity);
     }
     const wire::ArrayClusterRecord record{
         .cluster = cluster_, .epoch = epoch_, .controller = controller_};
@@ -145,8 +153,7 @@ Result<Address> ControllerNode::open() {
                                         .port = reach.port,
                                         .network_address = *octets,
                                         .secret = new_secret()};
-    links_->appear_as({.role = wire::ArrayRole::host, .identity = wire::identity_of(own_session)},
-                      self.secret);
+    links_->appear_as(host_end(own_session), self.secret);
     admitted_[own_session] = self;
     return address;
 }
@@ -204,26 +211,20 @@ void ControllerNode::admit_host(wire::ArrayHostAdmission host,
     host.host = wire::HostSession{static_cast<std::uint64_t>(epoch_) << 32 | (++sessions_ + 1)};
     host.secret = new_secret();
     admitted_[host.host] = host;
-    struct Round {
-        std::size_t waiting = 1;
-        std::function<void()> over;
-        void one() {
-            if (--waiting == 0) over();
-        }
-    };
-    auto round = std::make_shared<Round>();
-    round->over = [told = std::move(told), host] { told(host); };
-    for (const auto& [identity, box] : boxes_) {
-        if (!box->is_up()) continue;
-        ++round->waiting;
-        // A box that is lost over it hears of the host when it comes back.
-        box->admit(host, [round](std::optional<wire::ArrayAnswer>) { round->one(); });
-    }
-    round->one();
+    if (links_ && options_.in_band)
+        (void)links_->know(host_end(host.host), host.secret,
+                           address_of(host.network_address, host.port));
+    auto round = Round::make([told = std::move(told), host] { told(host); });
+    // A box that is lost over it, or about to be up, hears of the host when it is.
+    for (const auto& [identity, box] : boxes_)
+        if (box->is_up())
+            box->admit(host, [step = round->step()](std::optional<wire::ArrayAnswer>) { step(); });
+    round->end();
 }
 
 void ControllerNode::dismiss_host(wire::HostSession host) {
     if (admitted_.erase(host) == 0) return;
+    if (links_) links_->forget(host_end(host));
     for (const auto& [identity, box] : boxes_)
         if (box->is_up()) box->dismiss(host);
 }

@@ -18,6 +18,7 @@
 #include "node/controller_records.hpp"
 #include "node/controller_volume.hpp"
 #include "node/iscsi_iser_transport.hpp"
+#include "node/round.hpp"
 
 namespace weft::node {
 
@@ -29,13 +30,19 @@ public:
         /// where it listens, if that is an address and not all of them.
         std::optional<Address> reach{};
         raid::VolumeManagerOptions volume{};
+        /// All data goes by way of this controller: for comparison, and where boxes and hosts
+        /// cannot reach each other.
+        bool in_band = false;
         IscsiServer::Options server{};
+        std::string key{};  ///< of the cluster: boxes and this controller prove that they know it
         /// How long a box that is being added may take to answer.
         Duration add_patience = std::chrono::seconds(10);
     };
     using Refusal = std::optional<std::string>;
     using Told = std::function<void(Refusal)>;
 
+    /// The controller as a host: of initiators that know nothing of arrays, and in-band.
+    static constexpr wire::HostSession own_session{1};
     static constexpr std::size_t events_kept = 1000;
     static constexpr std::size_t boxes_max = 256;
     static constexpr std::size_t volumes_max = 256;
@@ -52,7 +59,9 @@ public:
     void start(std::function<void(Result<Address>)> told);
     void on_event(std::function<void(const ControllerEvent&)> hear) { hear_ = std::move(hear); }
 
-    void add_box(const std::string& name, const Address& address, Told told);
+    /// `join`: if the box is of another cluster, become that cluster's controller; as long as there
+    /// are no volumes here. For one whose state is lost: its volumes are assembled next.
+    void add_box(const std::string& name, const Address& address, bool join, Told told);
     void remove_box(const std::string& name, Told told);
     struct VolumeWishes {
         std::string name;
@@ -93,6 +102,7 @@ public:
 
 private:
     class Commit;
+    class Joining;
     struct Start;
     struct Adding;
     struct Creation;
@@ -113,8 +123,11 @@ private:
     // What boxes ask, and tell.
     std::vector<wire::ArrayPeer> peers_of(const ControllerBox& box) override;
     std::vector<wire::ArrayHostAdmission> hosts_of(const ControllerBox& box) override;
+    void introduce(ControllerBox& box, std::function<void()> told) override;
     void box_up(ControllerBox& box) override;
     void box_down(ControllerBox& box, const std::string& why) override;
+    bool join(const ControllerBox& box, wire::ClusterIdentity cluster, wire::Epoch epoch,
+              std::function<void(bool)> told) override;
 
     ControllerBoxOwner& box_owner() { return *this; }
     void elected(Result<void> outcome);
@@ -124,10 +137,15 @@ private:
                             std::span<const wire::ArrayRebuildRecord> rebuilds);
     void added(std::uint64_t number, Refusal refusal);
     void keep_box(std::uint64_t number);
+    void joined(wire::ClusterIdentity cluster, wire::Epoch epoch,
+                const std::function<void(bool)>& told);
     Refusal plan_creation(const VolumeWishes& wishes, Creation& creation);
     void parts_created(const std::shared_ptr<Creation>& creation);
     /// As far as the box is up; what is left there is shown as unclaimed.
-    void delete_part(const wire::BoxIdentity& identity, const wire::ArrayVolume& volume);
+    void delete_part(const wire::BoxIdentity& identity, const wire::ArrayVolume& volume,
+                     unsigned tries);
+    void take_apart(ControllerVolume& leaving, unsigned tries);
+    void later(Duration pause, std::function<void()> task);
     void give_spares();
     /// Boxes of one volume are to know each other; told when all that are up do.
     void acquaint(const wire::ArrayVolume& volume, std::function<void()> told);
@@ -152,18 +170,23 @@ private:
     Options options_;
     IscsiIserTransport transport_;
     std::unique_ptr<IscsiServer> server_;
+    std::vector<std::unique_ptr<BoxWindows>> spare_windows_;  ///< outlive the links
     std::unique_ptr<ArrayLinks> links_;
     std::shared_ptr<Start> start_;
     wire::ClusterIdentity cluster_{};
     wire::Epoch epoch_{};
     Octets<16> controller_{};
     bool deposed_ = false;
+    bool joining_ = false;
     std::map<wire::BoxIdentity, wire::ArrayBoxRecord> box_records_;
     std::map<wire::BoxIdentity, std::unique_ptr<ControllerBox>> boxes_;
     std::map<std::uint64_t, std::shared_ptr<Adding>> adding_;
     std::uint64_t adding_number_ = 0;
+    std::map<std::string, std::string> troubles_;  ///< of boxes that are down, as last told
     std::set<wire::BoxIdentity> spares_;
     std::map<wire::VolumeIdentity, std::unique_ptr<ControllerVolume>> volumes_;
+    std::vector<std::unique_ptr<ControllerVolume>> leaving_;  ///< deleted, and not yet idle
+    std::vector<std::shared_ptr<std::unique_ptr<Timer>>> timers_;
     std::set<std::string> names_taken_;  ///< by volumes that are being made
     std::set<std::pair<wire::VolumeIdentity, std::uint8_t>> spares_wanted_;
     std::map<wire::BoxIdentity, std::set<wire::BoxIdentity>> acquaintances_;

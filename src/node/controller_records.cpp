@@ -48,12 +48,6 @@ std::string box_record_name(const wire::BoxIdentity& box) {
 std::string spare_record_name(const wire::BoxIdentity& box) {
     return "spares/" + show_identity(box.octets);
 }
-std::string volume_record_name(const wire::VolumeIdentity& volume) {
-    return "volumes/" + show_identity(volume.octets);
-}
-std::string rebuild_record_name(const wire::VolumeIdentity& volume, std::uint8_t place) {
-    return "rebuilds/" + show_identity(volume.octets) + "/" + std::to_string(place);
-}
 
 Result<ControllerRecords> read_controller_records(NamedRecords records) {
     ControllerRecords known;

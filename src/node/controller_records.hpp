@@ -19,8 +19,6 @@ std::string show_identity(const Octets<16>& octets);
 
 std::string box_record_name(const wire::BoxIdentity& box);
 std::string spare_record_name(const wire::BoxIdentity& box);
-std::string volume_record_name(const wire::VolumeIdentity& volume);
-std::string rebuild_record_name(const wire::VolumeIdentity& volume, std::uint8_t place);
 inline constexpr const char* cluster_record_name = "cluster";
 
 struct ControllerRecords {

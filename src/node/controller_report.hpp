@@ -29,6 +29,10 @@ struct VolumeReport {
     raid::VolumeStatus status;
     std::vector<std::string> box_names;  ///< of the members, by place; empty: none there
     std::size_t hosts = 0;
+    // Since the controller has started:
+    std::uint64_t requests = 0;        ///< of hosts and initiators
+    std::uint64_t orders = 0;          ///< commands to boxes
+    std::uint64_t payload_octets = 0;  ///< of requests whose data went by way of the controller
 };
 
 struct HostReport {

@@ -5,6 +5,33 @@
 #include "raid/superblock.hpp"
 
 namespace weft::node {
+namespace {
+
+std::unique_ptr<BoxWindows> own_windows(const ControllerVolume::Surroundings& around,
+                                        const raid::VolumeManagerOptions& options) {
+    if (!around.in_band || around.links == nullptr) return nullptr;
+    if (!around.spare_windows->empty()) {
+        auto windows = std::move(around.spare_windows->back());
+        around.spare_windows->pop_back();
+        return windows;
+    }
+    auto made =
+        BoxWindows::make(*around.links, {.windows = static_cast<std::uint16_t>(options.windows)});
+    return made ? std::move(*made) : nullptr;
+}
+
+/// Where data goes by way of the controller it has a share in every plan.
+raid::VolumeManagerOptions with_own_side(raid::VolumeManagerOptions options,
+                                         const ControllerVolume::Surroundings& around,
+                                         BoxWindows* windows) {
+    if (windows == nullptr) return options;
+    options.plan.path = raid::DataPath::in_band;
+    options.own = {
+        .windows = windows, .transfers = around.links, .identity = wire::identity_of(around.self)};
+    return options;
+}
+
+}  // namespace
 
 ControllerVolume::ControllerVolume(const Surroundings& around,
                                    const raid::VolumeManagerOptions& options,
@@ -13,16 +40,24 @@ ControllerVolume::ControllerVolume(const Surroundings& around,
       name_(raid::text_of_field(volume.name)),
       identity_(volume.volume),
       first_(volume),
-      manager_(*this, options),
-      disk_(around.domain, around.self,
+      windows_(own_windows(around, options)),
+      manager_(*this, with_own_side(options, around, windows_.get())),
+      disk_(around.links != nullptr && !windows_ ? around.links->domain() : nullptr, around.self,
             [this](raid::HostRequest& request) { manager_.submit(request); }),
       timer_(around.world.make_timer([this] {
           manager_.tick(around_.world.now());
           deadline_changed();
-      })) {}
+      })),
+      host_timer_(around.world.make_timer([this] { look_after_hosts(); })) {
+    if (around.links)
+        disk_.on_lent([links = around.links](SteeringTag tag) { links->take_back_later(tag); });
+}
 
 ControllerVolume::~ControllerVolume() {
     *alive_ = false;
+    if (!windows_) return;
+    windows_->close_all();
+    around_.spare_windows->push_back(std::move(windows_));
 }
 
 Result<void> ControllerVolume::start(std::span<const wire::ArrayRebuildRecord> rebuilds) {
@@ -80,6 +115,7 @@ void ControllerVolume::carry(const wire::BoxIdentity& box, raid::CommandTicket t
         });
         return;
     }
+    ++orders_;
     found->send(command, [this, alive = alive_, ticket](std::optional<wire::ArrayAnswer> answer) {
         // No answer: the session is lost, and the box's going down says so of all its commands.
         if (*alive && answer) manager_.answered(ticket, *answer);
@@ -99,11 +135,16 @@ void ControllerVolume::create_part(const wire::BoxIdentity& box, raid::CommandTi
 
 SteeringTag ControllerVolume::window_tag(const wire::BoxIdentity& box, std::uint32_t window,
                                          wire::TransactionNumber transaction) {
+    if (windows_ && box == wire::identity_of(around_.self))
+        return SteeringTag{
+            static_cast<std::uint32_t>(windows_->tag_of(window)) |
+            static_cast<std::uint32_t>(static_cast<std::uint64_t>(transaction) & 0xff)};
     const auto* found = around_.office.find_box(box);
     return found == nullptr ? SteeringTag{} : found->window_tag(identity_, window, transaction);
 }
 
 void ControllerVolume::store(std::vector<raid::MetadataChange> changes) {
+    if (keeps_nothing_) return;  // it is being deleted, and must not rise again
     around_.office.keep(std::move(changes), [this, alive = alive_](Result<void> outcome) {
         if (*alive) manager_.stored(outcome);
     });

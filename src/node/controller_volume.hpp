@@ -9,6 +9,8 @@
 #include <map>
 #include <memory>
 
+#include "node/array_links.hpp"
+#include "node/box_windows.hpp"
 #include "node/controller_box.hpp"
 #include "node/controller_report.hpp"
 #include "node/iscsi_server.hpp"
@@ -51,9 +53,14 @@ public:
         World& world;
         ControllerOffice& office;
         IscsiServer& server;
-        /// In which the controller's own memory is registered, and as which host; or none.
-        std::shared_ptr<verbs::ProtectionDomain> domain{};
+        /// As which host boxes reach the controller's own memory, if they do.
         wire::HostSession self{};
+        ArrayLinks* links = nullptr;
+        /// All data goes by way of the controller.
+        bool in_band = false;
+        /// Windows whose volume is gone: the links have their memory registered as long as they
+        /// live. The next volume takes them.
+        std::vector<std::unique_ptr<BoxWindows>>* spare_windows = nullptr;
     };
     static constexpr std::size_t host_commands_max = 1024;
     static constexpr std::size_t slow_kept = 128;
@@ -68,6 +75,8 @@ public:
     Result<void> start(std::span<const wire::ArrayRebuildRecord> rebuilds);
     /// No longer served; `gone`: nobody uses it any more, and it may be destroyed.
     void remove(std::function<void()> gone);
+    /// From now on nothing is kept of it; or again.
+    void keep_nothing(bool nothing) { keeps_nothing_ = nothing; }
 
     const std::string& name() const { return name_; }
     const wire::VolumeIdentity& identity() const { return identity_; }
@@ -78,6 +87,8 @@ public:
     void box_down(const wire::BoxIdentity& box);
 
     std::vector<HostReport> hosts() const;
+    /// Fills in what is counted.
+    void count(VolumeReport& report) const;
     std::vector<SlowOperation> slow_operations() const;
 
 private:
@@ -100,6 +111,11 @@ private:
         std::string initiator;  ///< iSCSI name of the session it said hello in
         std::array<std::uint8_t, 6> session_identifier{};
         std::uint64_t requests = 0;
+        std::optional<Instant> lost_at{};  ///< its session was first seen to be over
+
+        bool is(const scsi::NexusName& sender) const {
+            return initiator == sender.initiator && session_identifier == sender.session_identifier;
+        }
     };
 
     void carry(const wire::BoxIdentity& box, raid::CommandTicket ticket,
@@ -121,18 +137,23 @@ private:
     void transfer(scsi::VendorCall& call, const wire::HostCommandBlock& block);
     void over(HostCommand& command, Result<void> outcome);
     void dismiss(wire::HostSession session);
+    void look_after_hosts();
     void answer(scsi::VendorCall& call, wire::HostOutcome outcome, std::uint64_t command);
 
     Surroundings around_;
     std::string name_;
     wire::VolumeIdentity identity_;
-    wire::ArrayVolume first_;  ///< as it was when it was made or read
+    wire::ArrayVolume first_;              ///< as it was when it was made or read
+    std::unique_ptr<BoxWindows> windows_;  ///< the controller's own, where data goes by way of it
     raid::VolumeManager manager_;
     VolumeDisk disk_;
     std::unique_ptr<Timer> timer_;
+    std::unique_ptr<Timer> host_timer_;
     std::map<wire::HostSession, Host> hosts_;
     std::map<std::uint64_t, scsi::VendorCall*> greetings_;  ///< under way; null: nobody hears it
     std::uint64_t greeting_ = 0;
+    bool keeps_nothing_ = false;
+    std::uint64_t requests_ = 0, orders_ = 0, payload_octets_ = 0;  ///< of hosts
     std::list<std::unique_ptr<HostCommand>> commands_;
     std::list<SlowOperation> slow_;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

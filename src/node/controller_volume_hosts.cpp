@@ -34,6 +34,9 @@ HostOutcome outcome_of(const Result<void>& outcome) {
     }
 }
 
+constexpr Duration look_at_hosts = std::chrono::seconds(5);
+constexpr Duration host_patience = std::chrono::seconds(120);
+
 wire::ScsiStatus status_of(HostOutcome outcome) {
     return outcome == HostOutcome::done ? wire::ScsiStatus::good
                                         : wire::ScsiStatus::check_condition;
@@ -89,7 +92,10 @@ void ControllerVolume::hello(scsi::VendorCall& call) {
         if (host.admission.network_address == Octets<16>{})
             return answer(call, HostOutcome::host_unreachable, 0);
     }
-    if (hosts_.contains(said->previous)) dismiss(said->previous);
+    // Only who it was may say that it is over.
+    if (auto found = hosts_.find(said->previous);
+        found != hosts_.end() && found->second.initiator == sender.initiator)
+        dismiss(said->previous);
     const auto ticket = ++greeting_;
     greetings_[ticket] = &call;
     const auto asked = host.admission;
@@ -120,8 +126,29 @@ void ControllerVolume::welcome(std::uint64_t ticket, Host host,
         welcome.secret = admission->secret;
         host.admission = *admission;
         hosts_[admission->host] = std::move(host);
+        host_timer_->set(around_.world.now() + look_at_hosts);
     }
     call->answer(status_of(welcome.outcome), encoded(welcome), {});
+}
+
+/// Those whose session has been over for long: they did not say goodbye, and will not any more.
+void ControllerVolume::look_after_hosts() {
+    const auto now = around_.world.now();
+    std::vector<wire::HostSession> gone;
+    for (auto& [session, host] : hosts_) {
+        const bool here =
+            std::ranges::any_of(around_.server.node().sessions(), [&host = host](const auto& each) {
+                return each->nexus() != nullptr && host.is(each->nexus()->name());
+            });
+        if (here)
+            host.lost_at.reset();
+        else if (!host.lost_at)
+            host.lost_at = now;
+        else if (now - *host.lost_at >= host_patience)
+            gone.push_back(session);
+    }
+    for (auto session : gone) dismiss(session);
+    if (!hosts_.empty()) host_timer_->set(now + look_at_hosts);
 }
 
 void ControllerVolume::dismiss(wire::HostSession session) {
@@ -134,7 +161,8 @@ void ControllerVolume::transfer(scsi::VendorCall& call, const wire::HostCommandB
     if (!asked || call.parameters().size() != wire_size<wire::HostTransfer>())
         return answer(call, HostOutcome::malformed, block.command);
     auto host = hosts_.find(asked->session);
-    if (host == hosts_.end()) return answer(call, HostOutcome::unknown_session, asked->command);
+    if (host == hosts_.end() || !host->second.is(call.sender().name()))
+        return answer(call, HostOutcome::unknown_session, asked->command);
     if (block.action == HostAction::goodbye) {
         dismiss(asked->session);
         return answer(call, HostOutcome::done, asked->command);
@@ -144,6 +172,7 @@ void ControllerVolume::transfer(scsi::VendorCall& call, const wire::HostCommandB
     if (commands_.size() >= host_commands_max)
         return answer(call, HostOutcome::later, asked->command);
     ++host->second.requests;
+    ++requests_;
     auto& command =
         *commands_.emplace_back(std::make_unique<HostCommand>(*this, call, around_.world.now()));
     command.operation = block.action == HostAction::read    ? raid::HostOperation::read
@@ -174,6 +203,8 @@ void ControllerVolume::over(HostCommand& command, Result<void> outcome) {
                          .session = command.session});
         if (slow_.size() > slow_kept) slow_.pop_front();
     }
+    if (outcome && windows_ && command.operation != raid::HostOperation::flush)
+        payload_octets_ += command.range.length;
     auto* call = command.call;
     const auto number = command.command;
     std::erase_if(commands_, [&](const auto& each) { return each.get() == &command; });
@@ -190,6 +221,12 @@ std::vector<HostReport> ControllerVolume::hosts() const {
              .address = address_of(host.admission.network_address, host.admission.port),
              .requests = host.requests});
     return reports;
+}
+
+void ControllerVolume::count(VolumeReport& report) const {
+    report.requests = requests_ + disk_.requests();
+    report.orders = orders_;
+    report.payload_octets = payload_octets_ + disk_.octets();
 }
 
 std::vector<SlowOperation> ControllerVolume::slow_operations() const {

@@ -23,6 +23,8 @@ struct ControllerNode::Creation {
 
 namespace {
 
+constexpr unsigned delete_tries = 25;
+
 std::string boxes_text(std::uint8_t least, std::uint8_t most) {
     return std::to_string(least) + " to " + std::to_string(most) + " boxes";
 }
@@ -44,15 +46,16 @@ ControllerVolume* ControllerNode::find_volume(const std::string& name) {
 
 Result<void> ControllerNode::add_volume(const wire::ArrayVolume& volume,
                                         std::span<const wire::ArrayRebuildRecord> rebuilds) {
-    const bool reachable = links_ && !admitted_.empty();
-    auto options = options_.volume;
+    const bool reachable = links_ && admitted_.contains(own_session);
     auto made = std::make_unique<ControllerVolume>(
         ControllerVolume::Surroundings{.world = world_,
                                        .office = *this,
                                        .server = *server_,
-                                       .domain = reachable ? links_->domain() : nullptr,
-                                       .self = wire::HostSession{1}},
-        options, volume);
+                                       .self = own_session,
+                                       .links = reachable ? links_.get() : nullptr,
+                                       .in_band = options_.in_band,
+                                       .spare_windows = &spare_windows_},
+        options_.volume, volume);
     auto& added = *(volumes_[volume.volume] = std::move(made));
     if (auto started = added.start(rebuilds); !started) {
         volumes_.erase(volume.volume);
@@ -143,11 +146,12 @@ void ControllerNode::parts_created(const std::shared_ptr<Creation>& creation) {
     const auto name = raid::text_of_field(creation->volume.name);
     auto fail = [this, creation, name] {
         names_taken_.erase(name);
-        for (const auto& identity : creation->made) delete_part(identity, creation->volume);
+        for (const auto& identity : creation->made) delete_part(identity, creation->volume, 3);
         creation->told(creation->refusal);
     };
     if (creation->refusal) return fail();
-    keep({{volume_record_name(creation->volume.volume), raid::encode_record(creation->volume)}},
+    keep({{raid::volume_record_name(creation->volume.volume),
+           raid::encode_record(creation->volume)}},
          [this, creation, name, fail, alive = alive_](Result<void> kept) {
              if (!*alive) return;
              if (kept) kept = add_volume(creation->volume, {});
@@ -161,8 +165,8 @@ void ControllerNode::parts_created(const std::shared_ptr<Creation>& creation) {
          });
 }
 
-void ControllerNode::delete_part(const wire::BoxIdentity& identity,
-                                 const wire::ArrayVolume& volume) {
+void ControllerNode::delete_part(const wire::BoxIdentity& identity, const wire::ArrayVolume& volume,
+                                 unsigned tries) {
     auto* box = find_box(identity);
     if (box == nullptr || !box->is_up()) return;
     auto address = box->whole();
@@ -171,9 +175,14 @@ void ControllerNode::delete_part(const wire::BoxIdentity& identity,
         address.generation = part->second.superblock.volume.generation;
     address.generation = std::max(address.generation, volume.generation);
     box->send(wire::ArrayAction::delete_part, address, {},
-              [this, identity, alive = alive_](std::optional<wire::ArrayAnswer> answer) {
+              [this, identity, volume, tries, alive = alive_](auto answer) {
                   auto* found = *alive && answer ? find_box(identity) : nullptr;
-                  if (found != nullptr) found->describe([](bool) {});
+                  if (found == nullptr) return;
+                  if (answer->outcome != wire::ArrayOutcome::done && tries > 0)
+                      return later(std::chrono::seconds(1), [this, identity, volume, tries] {
+                          delete_part(identity, volume, tries - 1);
+                      });
+                  found->describe([](bool) {});
               });
 }
 
@@ -185,27 +194,58 @@ void ControllerNode::delete_volume(const std::string& name, Told told) {
     if (auto hosts = volume->hosts(); !hosts.empty())
         return told(name + " is in use by " + hosts.front().name);
     std::vector<raid::MetadataChange> changes{
-        {volume_record_name(volume->identity()), std::nullopt}};
+        {raid::volume_record_name(volume->identity()), std::nullopt}};
     for (std::uint8_t place = 0; place < volume->manager().volume().boxes; ++place)
-        changes.push_back({rebuild_record_name(volume->identity(), place), std::nullopt});
+        changes.push_back({raid::rebuild_record_name(volume->identity(), place), std::nullopt});
+    volume->keep_nothing(true);
     keep(std::move(changes), [this, identity = volume->identity(), name, told = std::move(told),
                               alive = alive_](Result<void> kept) {
         if (!*alive) return;
-        if (!kept) return told("that could not be kept: " + to_text(kept.error()));
         auto found = volumes_.find(identity);
-        if (found == volumes_.end()) return told(std::nullopt);
-        std::shared_ptr<ControllerVolume> leaving = std::move(found->second);
+        if (found == volumes_.end()) return told("there is no volume " + name);
+        if (!kept) {
+            found->second->keep_nothing(false);
+            return told("that could not be kept: " + to_text(kept.error()));
+        }
+        auto& leaving = *leaving_.emplace_back(std::move(found->second));
         volumes_.erase(found);
-        leaving->remove([this, leaving, name, told, alive] {
+        leaving.remove([this, &leaving, name, told, alive] {
             if (!*alive) return;
-            const auto last = leaving->manager().volume();
-            for (std::uint8_t place = 0; place < last.boxes; ++place)
-                if (last.members[place].state != wire::ArrayMemberState::none)
-                    delete_part(last.members[place].box, last);
             note(name, "", "deleted");
+            take_apart(leaving, delete_tries);
             told(std::nullopt);
         });
     });
+}
+
+/// Nobody asks for anything any more. What the volume itself has under way ends first: its own
+/// transfers, and works at boxes, which would not give the part away.
+void ControllerNode::take_apart(ControllerVolume& leaving, unsigned tries) {
+    if (leaving.manager().status().requests > 0 && tries > 0) {
+        later(std::chrono::milliseconds(200),
+              [this, &leaving, tries] { take_apart(leaving, tries - 1); });
+        return;
+    }
+    const auto last = leaving.manager().volume();
+    for (std::uint8_t place = 0; place < last.boxes; ++place)
+        if (last.members[place].state != wire::ArrayMemberState::none)
+            delete_part(last.members[place].box, last, delete_tries);
+    if (options_.in_band && links_) links_->cut_all();
+    world_.defer([this, &leaving, alive = alive_] {
+        if (*alive) std::erase_if(leaving_, [&](auto& each) { return each.get() == &leaving; });
+    });
+}
+
+void ControllerNode::later(Duration pause, std::function<void()> task) {
+    auto timer = std::make_shared<std::unique_ptr<Timer>>();
+    *timer = world_.make_timer([this, timer, task = std::move(task), alive = alive_] {
+        if (!*alive) return;
+        task();
+        world_.defer([timer] { timer->reset(); });  // not from inside itself
+    });
+    (*timer)->set(world_.now() + pause);
+    timers_.push_back(timer);
+    std::erase_if(timers_, [](const auto& each) { return *each == nullptr; });
 }
 
 void ControllerNode::assemble_volume(const std::string& name, Told told) {
@@ -230,7 +270,7 @@ void ControllerNode::assemble_volume(const std::string& name, Told told) {
     }
     const auto& volume = assembled->volume;
     names_taken_.insert(name);
-    keep({{volume_record_name(volume.volume), raid::encode_record(volume)}},
+    keep({{raid::volume_record_name(volume.volume), raid::encode_record(volume)}},
          [this, volume, name, told = std::move(told), alive = alive_](Result<void> kept) {
              if (!*alive) return;
              names_taken_.erase(name);

@@ -3,6 +3,7 @@
 // are somebody else's, so that they outlive a controller that is switched off.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
@@ -24,7 +25,8 @@ public:
     ~MemoryMetadataStore() override { *alive_ = false; }
 
     void elect(raid::MetadataElection& election) override {
-        records_.epoch = wire::Epoch{static_cast<std::uint64_t>(records_.epoch) + 1};
+        const auto highest = std::max(records_.epoch, election.beyond);
+        records_.epoch = wire::Epoch{static_cast<std::uint64_t>(highest) + 1};
         election.epoch = records_.epoch;
         later([&election] { election.completed({}); });
     }

@@ -25,7 +25,7 @@ public:
         const bool reads = request_.operation == BlockOperation::read;
         operation = reads ? raid::HostOperation::read : raid::HostOperation::write;
         range = {.offset = request_.offset, .length = request_.length};
-        if (!owner_.domain_) return Error{.code = Code::unsupported};
+        if (!owner_.domain_) return copy_in(), Result<void>();
         WEFT_TRY(region_,
                  owner_.domain_->register_pieces(
                      request_.memory, 0,
@@ -37,11 +37,31 @@ public:
         return {};
     }
 
+    /// One piece, as the controller's own orders want it.
+    void copy_in() {
+        in_band = true;
+        copy_.resize(request_.length);
+        local = copy_;
+        if (operation == raid::HostOperation::read) return;
+        auto to = copy_.begin();
+        for (const Buffer& piece : request_.memory) to = std::copy(piece.begin(), piece.end(), to);
+    }
+    void copy_out() {
+        auto from = copy_.begin();
+        for (const Buffer& piece : request_.memory) {
+            const auto end = from + static_cast<std::ptrdiff_t>(piece.size());
+            std::copy(from, end, piece.begin());
+            from = end;
+        }
+    }
+
     /// Its memory is the maker's again only when the network has let go of it.
     void completed(Result<void> outcome) override {
+        if (outcome && !copy_.empty() && operation == raid::HostOperation::read) copy_out();
         if (!region_) return owner_.over(*this, outcome);
         auto closed = region_->deregister([this, outcome] { owner_.over(*this, outcome); });
         WEFT_CHECK(closed.has_value());  // no window was ever bound to it
+        if (region_->is_still_lent() && owner_.lent_) owner_.lent_(region_->tag());
     }
 
     BlockRequest& request() { return request_; }
@@ -50,6 +70,7 @@ private:
     VolumeDisk& owner_;
     BlockRequest& request_;
     std::unique_ptr<verbs::MemoryRegion> region_;
+    std::vector<std::byte> copy_;
 };
 
 VolumeDisk::VolumeDisk(std::shared_ptr<verbs::ProtectionDomain> domain, wire::HostSession self,
@@ -84,6 +105,7 @@ void VolumeDisk::submit(BlockRequest& request) {
 
 void VolumeDisk::over(Run& run, Result<void> outcome) {
     auto& request = run.request();
+    if (outcome && request.operation != BlockOperation::flush) octets_ += request.length;
     std::erase_if(runs_, [&](const auto& each) { return each.get() == &run; });
     request.completed(outcome);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A volume as a block device at its controller, for initiators that know nothing of arrays: the
 // controller is then a host like any other, whose memory boxes reach by RDMA. Every request's
-// memory has a tag of its own, from when it is asked for until it is answered.
+// memory has a tag of its own, from when it is asked for until it is answered. Where data goes by
+// way of the controller anyway, it is copied there instead.
 #pragma once
 
 #include <functional>
@@ -16,15 +17,20 @@ namespace weft::node {
 
 class VolumeDisk final : public BlockDevice {
 public:
-    /// `domain`: none, and only a flush can be carried out.
+    /// `domain`: none, and all goes by way of the controller.
     VolumeDisk(std::shared_ptr<verbs::ProtectionDomain> domain, wire::HostSession self,
                std::function<void(raid::HostRequest&)> ask);
     ~VolumeDisk() override;
 
+    /// Told of tags whose memory the network keeps though the request has ended: until it lets go,
+    /// nobody is answered.
+    void on_lent(std::function<void(SteeringTag)> hear) { lent_ = std::move(hear); }
     void set_size(std::uint64_t size);
     BlockTraits traits() const override;
     void submit(BlockRequest& request) override;
-    std::size_t under_way() const { return runs_.size(); }
+    /// Octets read and written so far, all of which came by here.
+    std::uint64_t octets() const { return octets_; }
+    std::uint64_t requests() const { return commands_; }
 
 private:
     class Run;
@@ -34,8 +40,10 @@ private:
     std::shared_ptr<verbs::ProtectionDomain> domain_;
     wire::HostSession self_;
     std::function<void(raid::HostRequest&)> ask_;
+    std::function<void(SteeringTag)> lent_;
     std::uint64_t size_ = 0;
     std::uint64_t commands_ = 0;
+    std::uint64_t octets_ = 0;
     std::list<std::unique_ptr<Run>> runs_;
 };
 

@@ -253,6 +253,36 @@ TEST_F(ArrayLinksTest, GiveUpAPeerThatIsSilent) {
     EXPECT_EQ(third.failure, Code::disconnected);
 }
 
+TEST_F(ArrayLinksTest, TakeMemoryBackFromAPeerThatTakesNothing) {
+    options.link.patience = std::chrono::seconds(60);  // it must not be the one that ends it
+    ArrayParty ash(world, "ash", box_end(3), options);
+    introduce(ash, elm, 9);
+    TestTransfer first(elm.access(), 0, 8, 0), second(elm.access(), 0, 1 << 20, 0);
+    ash.links->fetch(first);
+    run();
+    ASSERT_TRUE(first.succeeded());
+    const auto tag = elm.region->tag();
+    EXPECT_FALSE(elm.links->take_back(tag)) << "nothing is on its way";
+    elm.links->take_back_later(tag);
+    world.run_for(std::chrono::seconds(11));
+    EXPECT_EQ(elm.links->links(), 1u) << "nor was it when the time had come";
+    ash.links->fetch(second);
+    for (auto link : world.network().links()) world.network().partition(link, Side::acceptor);
+    bool freed = false;
+    run_until([&] { return elm.links->links() == 0 || elm.region->is_still_lent() || freed; });
+    ASSERT_TRUE(elm.region->deregister([&] { freed = true; }));
+    world.run_for(std::chrono::seconds(1));
+    ASSERT_FALSE(freed);
+    elm.links->take_back_later(tag);
+    world.run_for(std::chrono::seconds(8));
+    EXPECT_FALSE(freed);
+    world.run_for(std::chrono::seconds(3));
+    EXPECT_TRUE(freed);
+    EXPECT_EQ(elm.links->links(), 0u);
+    run();
+    EXPECT_EQ(second.failure, Code::disconnected);
+}
+
 TEST_F(ArrayLinksTest, EndWhatIsUnderWayWhenTheyGo) {
     introduce(oak, elm, 9);
     TestTransfer fetch(elm.access(), 0, 1 << 20, 0), waiting(elm.access(), 0, 8, 0);

@@ -82,6 +82,20 @@ TEST_F(BoxOnSim, IsNobodysUntilAControllerComesAndThenItsAlone) {
     EXPECT_EQ(oak.description().epoch, test::the_epoch);
 }
 
+TEST_F(BoxOnSim, ObeysOnlyWhoKnowsTheKeyOfTheCluster) {
+    oak.key = oak.controllers_key = "a key of 16 octets or more";
+    oak.start();
+    EXPECT_EQ(oak.refusals, 0);
+    EXPECT_EQ(oak.send(ArrayAction::new_epoch, address(oak)), ArrayOutcome::done);
+    elm.key = "a key of 16 octets or more";
+    elm.controllers_key = "another key, just as long";
+    elm.start();
+    EXPECT_GT(elm.refusals, 0);
+    ash.controllers_key = "a key of 16 octets or more";
+    ash.start();
+    EXPECT_GT(ash.refusals, 0) << "and the controller wants a box that knows it";
+}
+
 TEST_F(BoxOnSim, FetchesFromTheHostAndFromEachOther) {
     set_up();
     fill_host(0, 64 * block, 3);
@@ -128,18 +142,43 @@ TEST_F(BoxOnSim, OpensAWindowUnderTheTagOfItsOrderOnlyAndNotAfterwards) {
     const auto late = order(elm, 1, Phase::parity, {fetch(from_oak, 0, 0, block)});
     EXPECT_EQ(late.outcome, ArrayOutcome::unknown_transaction)
         << "elm's own window is still the other transaction's";
-    EXPECT_EQ(elm.send({.action = ArrayAction::abort,
-                        .transaction = wire::TransactionNumber{2},
-                        .parameter_length = 64},
-                       [&] {
-                           const auto octets = encoded(address(elm, photos));
-                           return std::vector<std::byte>(octets.begin(), octets.end());
-                       }())
-                  .outcome,
-              ArrayOutcome::done);
+    EXPECT_EQ(abort(elm, 2), ArrayOutcome::done);
     EXPECT_EQ(order(elm, 1, Phase::parity, {fetch(from_oak, 0, 0, block)}).outcome,
               ArrayOutcome::passive_side_failed)
         << "a window that is closed is nobody's to read";
+}
+
+TEST_F(BoxOnSim, TakesAWindowBackFromAPeerThatTakesNothing) {
+    set_up();
+    fill_host(0, 16 * block, 5);
+    const auto from_oak = raid::party(raid::BoxIndex{0});
+    ASSERT_EQ(order(oak, 1, Phase::stage, {fetch(raid::the_host, 0, 0, 16 * block)}).outcome,
+              ArrayOutcome::done);
+    ASSERT_EQ(order(elm, 1, Phase::parity, {fetch(from_oak, 0, 0, block)}).outcome,
+              ArrayOutcome::done);
+    // What oak sends does not arrive; nor, once it has been asked, that elm has hung up.
+    const auto link = world.network().links().back();
+    world.network().partition(link, Side::acceptor);
+    auto later = world.make_timer([&] { world.network().partition(link, Side::connector); });
+    later->set(world.now() + std::chrono::seconds(1));
+    EXPECT_EQ(order(elm, 1, Phase::parity, {fetch(from_oak, 0, 0, 16 * block)}).outcome,
+              ArrayOutcome::passive_side_failed);
+    EXPECT_EQ(abort(oak, 1), ArrayOutcome::done);
+    const raid::Piece clear{.verb = Verb::clear, .length = block};
+    EXPECT_EQ(order(oak, 2, Phase::stage, {clear}).outcome, ArrayOutcome::no_room);
+    world.run_for(std::chrono::seconds(3));
+    EXPECT_EQ(order(oak, 2, Phase::stage, {clear}).outcome, ArrayOutcome::done);
+}
+
+TEST_F(BoxOnSim, EndsTheSessionBeforeWhenItsControllerComesBack) {
+    oak.start();
+    const auto connections = [&] { return oak.node->server().connection_count(); };
+    EXPECT_EQ(connections(), 1u);
+    // The controller has lost the connection, and the box does not know.
+    world.network().half_open(world.network().links().back(), Side::connector);
+    oak.run_until([&] { return !oak.session->is_up(); });
+    oak.run_until([&] { return oak.session->is_up(); });
+    EXPECT_EQ(connections(), 1u) << "what the old one still had on its way is not obeyed any more";
 }
 
 TEST_F(BoxOnSim, RefusesAWindowTagThatIsAnothers) {
@@ -161,7 +200,7 @@ TEST_F(BoxOnSim, KnowsItsPartsAgainAndWhatIsOnThem) {
     const auto before = oak.describe();
     const auto expected = of_host(0, 8 * block);
     for (bool orderly : {true, false}) {
-        orderly ? oak.stop() : oak.cut_power();
+        orderly ? oak.stop() : oak.cut_power_at_rest();
         oak.start();
         auto said = *decode<wire::ArrayBoxDescription>(oak.describe());
         auto was = *decode<wire::ArrayBoxDescription>(before);
@@ -176,6 +215,7 @@ TEST_F(BoxOnSim, KnowsItsPartsAgainAndWhatIsOnThem) {
               ArrayOutcome::passive_side_failed)
         << "whom it may meet it has to be told again";
     introduce();
+    EXPECT_EQ(abort(oak, 2), ArrayOutcome::done);
     write(oak, 3, 0, block);
 }
 
@@ -201,6 +241,36 @@ TEST_F(BoxOnSim, ObeysNoControllerThatWasReplaced) {
     EXPECT_EQ(oak.description().epoch, wire::Epoch{6});
 }
 
+TEST_F(BoxOnSim, TellsAPartOfAControllerThatItMissed) {
+    set_up();
+    // The power went between the box's own file and the part's superblock.
+    auto facts = oak.node->facts();
+    facts.epoch = wire::Epoch{9};
+    oak.stop();
+    bool done = false;
+    world.host(oak.machine)
+        .replace_file("/oak/box", node::encode_box_facts(facts),
+                      [&](Result<void>) { done = true; });
+    oak.run_until([&] { return done; });
+    oak.start();
+    epoch = wire::Epoch{9};
+    EXPECT_EQ(oak.description().epoch, epoch);
+    EXPECT_EQ(oak.send(ArrayAction::abort, address(oak, photos)), ArrayOutcome::done);
+}
+
+TEST_F(BoxOnSim, TellsAPartWhoseDiskFailedThenWhenItStartsAgain) {
+    set_up();
+    epoch = wire::Epoch{9};
+    world.disk(oak.part_path(photos)).make_bad(0, 8192, BadFor::writes);
+    EXPECT_EQ(oak.send(ArrayAction::new_epoch, address(oak)), ArrayOutcome::disk_failed);
+    world.disk(oak.part_path(photos)).heal();
+    EXPECT_EQ(oak.send(ArrayAction::abort, address(oak, photos)), ArrayOutcome::other_epoch);
+    oak.stop();
+    oak.start();
+    EXPECT_EQ(oak.send(ArrayAction::abort, address(oak, photos)), ArrayOutcome::done);
+    EXPECT_EQ(oak.send(ArrayAction::new_epoch, address(oak)), ArrayOutcome::other_epoch);
+}
+
 TEST_F(BoxOnSim, HasNoMorePartsThanItHasRoomFor) {
     oak.size = 3u << 20;
     set_up();
@@ -221,6 +291,32 @@ TEST_F(BoxOnSim, HasNoMorePartsThanItHasRoomFor) {
     more.data_length = 1u << 20;
     EXPECT_EQ(oak.send(ArrayAction::create_part, where, more), ArrayOutcome::done);
     EXPECT_EQ(oak.description().parts, 1);
+}
+
+TEST_F(BoxOnSim, GrowsAPartAsFarAsItHasRoom) {
+    oak.size = 4u << 20;
+    set_up();
+    auto grown = superblock(oak, 0).volume;
+    auto where = address(oak, photos);
+    grown.generation = wire::Generation{2};
+    grown.stripes = 100;
+    EXPECT_EQ(oak.send(ArrayAction::store_volume, where, grown), ArrayOutcome::out_of_range);
+    EXPECT_EQ(oak.description().free, 2u << 20);
+    grown.stripes = 32;
+    ASSERT_EQ(oak.send(ArrayAction::store_volume, where, grown), ArrayOutcome::done);
+    EXPECT_EQ(oak.description().free, 1u << 20);
+    generation = wire::Generation{2};
+    fill_host(0, 8 * block, 9);
+    ASSERT_EQ(order(oak, 1, Phase::stage, {fetch(raid::the_host, 0, 0, 8 * block)}).outcome,
+              ArrayOutcome::done);
+    const std::uint64_t last = (2u << 20) - 8 * block;
+    ASSERT_EQ(order(oak, 1, Phase::commit, {commit(0, last, 8 * block)}, true).outcome,
+              ArrayOutcome::done);
+    EXPECT_EQ(home(oak, last, 8 * block), of_host(0, 8 * block))
+        << "where there was nothing before";
+    oak.stop();
+    oak.start();
+    EXPECT_EQ(oak.description().free, 1u << 20);
 }
 
 TEST_F(BoxOnSim, RefusesSuperblocksThatAreNotItsOwn) {
@@ -308,44 +404,50 @@ TEST_F(BoxOnSim, DoesNotStartInAnothersFolderOrWithAnothersDisk) {
     elm.start();
 }
 
-/// A part is there or it is not, whenever the power goes; and nothing is left over of it.
-TEST(BoxOnSimProperty, HasAPartWhollyOrNotAtAll) {
-    class Bench : public BoxOnSim {
-    public:
-        void TestBody() override {}
-        void run(std::uint64_t seed) {
-            for (auto* box : {&oak, &elm, &ash}) box->start();
-            ASSERT_EQ(oak.send(ArrayAction::new_epoch, address(oak)), ArrayOutcome::done);
-            std::vector<std::byte> parameters;
-            for (const auto& octet : encoded(address(oak, photos))) parameters.push_back(octet);
-            for (const auto& octet : encoded(superblock(oak, 0))) parameters.push_back(octet);
-            bool answered = false;
-            oak.session->send({.action = ArrayAction::create_part,
-                               .parameter_length = static_cast<std::uint32_t>(parameters.size())},
-                              parameters, 0, [&](Result<node::BoxReply> reply) {
-                                  answered = reply && reply->answer.outcome == ArrayOutcome::done;
-                              });
-            world.run_for(Duration(seed * 2'000'000));
-            const bool was_answered = answered;
-            oak.cut_power();
-            oak.start();
-            const auto said = oak.description();
-            if (was_answered) {
-                EXPECT_EQ(said.parts, 1);
-            }
-            EXPECT_EQ(said.free, said.parts == 1 ? 62u << 20 : 64u << 20);
-            EXPECT_EQ(create(oak, 0),
-                      said.parts == 1 ? ArrayOutcome::already_there : ArrayOutcome::done);
-            ++(said.parts == 1 ? whole : none);
+/// A box whose power goes while it is given a part.
+class CutShort final : public BoxOnSim {
+public:
+    enum class Left : std::uint8_t { nothing, part };
+
+    void TestBody() override {}
+    Left give_a_part_for(Duration time) {
+        for (auto* box : {&oak, &elm, &ash}) box->start();
+        EXPECT_EQ(oak.send(ArrayAction::new_epoch, address(oak)), ArrayOutcome::done);
+        std::vector<std::byte> parameters;
+        for (const auto& octet : encoded(address(oak, photos))) parameters.push_back(octet);
+        for (const auto& octet : encoded(superblock(oak, 0))) parameters.push_back(octet);
+        bool answered = false;
+        oak.session->send({.action = ArrayAction::create_part,
+                           .parameter_length = static_cast<std::uint32_t>(parameters.size())},
+                          parameters, 0, [&](Result<node::BoxReply> reply) {
+                              answered = reply && reply->answer.outcome == ArrayOutcome::done;
+                          });
+        world.run_for(time);
+        const bool was_answered = answered;
+        oak.cut_power_amid();
+        oak.start();
+        const auto said = oak.description();
+        if (was_answered) {
+            EXPECT_EQ(said.parts, 1);
         }
-        static inline int whole = 0, none = 0;
-    };
-    test::for_each_seed(30, [](std::uint64_t seed) {
-        Bench bench;
-        bench.run(seed);
+        EXPECT_EQ(said.free, said.parts == 1 ? 62u << 20 : 64u << 20);
+        EXPECT_EQ(create(oak, 0),
+                  said.parts == 1 ? ArrayOutcome::already_there : ArrayOutcome::done);
+        EXPECT_EQ(oak.description().parts, 1);
+        return said.parts == 1 ? Left::part : Left::nothing;
+    }
+};
+
+TEST(BoxOnSimProperty, HasAPartWhollyOrNotAtAllWheneverThePowerGoes) {
+    int whole = 0, nothing = 0;
+    test::for_each_seed(30, [&](std::uint64_t seed) {
+        static std::vector<CutShort*> left_behind;  // see cut_power_amid()
+        left_behind.push_back(new CutShort);
+        const auto left = left_behind.back()->give_a_part_for(std::chrono::milliseconds(2 * seed));
+        ++(left == CutShort::Left::part ? whole : nothing);
     });
-    EXPECT_GT(Bench::whole, 0);
-    EXPECT_GT(Bench::none, 0);
+    EXPECT_GT(whole, 0);
+    EXPECT_GT(nothing, 0);
 }
 
 }  // namespace

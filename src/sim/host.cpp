@@ -72,7 +72,10 @@ Result<void> Host::provide_disk(const std::string& path, std::uint64_t size) {
 
 Result<void> Host::remove_disk(const std::string& path) {
     opened_disks_.erase(path);
-    disks_.erase(path);
+    auto found = disks_.find(path);
+    if (found == disks_.end()) return {};
+    removed_disks_.push_back(std::move(found->second));
+    disks_.erase(found);
     return {};
 }
 

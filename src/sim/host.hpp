@@ -77,6 +77,8 @@ private:
     std::string name_;
     std::uint64_t power_cuts_ = 0;
     std::set<std::string> opened_disks_;
+    /// As with files: what ran here before a power cut may have had them open.
+    std::vector<std::unique_ptr<Disk>> removed_disks_;
     std::map<std::string, std::vector<std::byte>> files_;
     std::deque<Replacement> replacements_;  ///< the first is under way
 };

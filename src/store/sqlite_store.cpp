@@ -3,6 +3,7 @@
 
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "base/check.hpp"
@@ -24,11 +25,7 @@ Error error_of(int code) {
         case SQLITE_FULL:
         case SQLITE_BUSY:
             return {.code = Code::exhausted, .detail = detail};
-        case SQLITE_READONLY:
-        case SQLITE_PERM:
-        case SQLITE_AUTH:
-            return {.code = Code::access_denied, .detail = detail};
-        default:
+        default:  // never access_denied: that is for who has lost office
             return {.code = Code::io_failed, .detail = detail};
     }
 }
@@ -121,11 +118,13 @@ public:
         return owner == application ? Result<void>() : in_one(&Database::make_tables);
     }
 
-    Result<void> elect(wire::Epoch& epoch) {
+    Result<void> elect(wire::Epoch& epoch, wire::Epoch beyond) {
         return in_one([&](Database& self) -> Result<void> {
             WEFT_TRY(auto highest, self.ask("SELECT epoch FROM office"));
-            if (highest == std::numeric_limits<std::int64_t>::max())
+            constexpr auto most = std::numeric_limits<std::int64_t>::max();
+            if (highest == most || static_cast<std::uint64_t>(beyond) >= std::uint64_t{most})
                 return Error{.code = Code::exhausted};
+            highest = std::max(highest, static_cast<std::int64_t>(beyond));
             epoch = wire::Epoch{static_cast<std::uint64_t>(highest + 1)};
             return Statement(self.file_, "UPDATE office SET epoch = ?1").bind(1, highest + 1).run();
         });
@@ -206,7 +205,8 @@ SqliteStore::~SqliteStore() {
 }
 
 void SqliteStore::elect(raid::MetadataElection& election) {
-    add({.work = [&](Database& database) { return database.elect(election.epoch); },
+    add({.work =
+             [&](Database& database) { return database.elect(election.epoch, election.beyond); },
          .told = [&](Result<void> outcome) { election.completed(outcome); }});
 }
 
@@ -221,7 +221,10 @@ void SqliteStore::commit(raid::MetadataCommit& commit) {
 }
 
 void SqliteStore::add(Request request) {
-    if (waiting_.size() >= requests_max) return request.told(Error{.code = Code::exhausted});
+    if (waiting_.size() >= requests_max) {
+        world_.defer([told = std::move(request.told)] { told(Error{.code = Code::exhausted}); });
+        return;
+    }
     waiting_.push_back(std::move(request));
     if (waiting_.size() == 1) begin();
 }

@@ -111,6 +111,21 @@ TEST_F(SqliteStoreTest, ObeysOnlyWhoWonOfficeLast) {
     EXPECT_TRUE(commit(*rival, new_epoch, {{"cluster", octets("today")}}));
 }
 
+TEST_F(SqliteStoreTest, GivesAnEpochBeyondTheOneItIsToldOf) {
+    auto store = open();
+    Election late;
+    late.beyond = wire::Epoch{500};
+    store->elect(late);
+    ASSERT_TRUE(wait(late));
+    EXPECT_EQ(late.epoch, wire::Epoch{501});
+    EXPECT_EQ(elect(*store), wire::Epoch{502});
+    Election never;
+    never.beyond = wire::Epoch{~std::uint64_t{0}};
+    store->elect(never);
+    EXPECT_FALSE(wait(never));
+    EXPECT_EQ(elect(*store), wire::Epoch{503});
+}
+
 TEST_F(SqliteStoreTest, LeavesAFileOfSomethingElseAsItIs) {
     std::ofstream(path()) << "a letter, and by no means a database; it is long enough to be one "
                              "page of it, though.";

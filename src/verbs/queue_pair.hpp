@@ -47,6 +47,12 @@ public:
     Result<void> post(const SendRequest& request) override;
     Result<void> post(const ReceiveRequest& request) override;
     std::uint64_t sends_ended() const override { return sends_.ended(); }
+    std::uint64_t writes_received() const override {
+        return session_ ? session_->writes_received() : 0;
+    }
+    bool expects_completions() const override {
+        return !sends_.empty() || taken_ || (shared_ ? shared_->posted() : receives_.posted()) > 0;
+    }
     Result<void> check(std::span<const SendRequest> requests) const override;
     void fail() override;
     Result<void> reset() override;

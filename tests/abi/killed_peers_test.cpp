@@ -4,7 +4,9 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <array>
+#include <limits>
 #include <vector>
 
 #include "abi/cm_fixture.hpp"
@@ -77,12 +79,19 @@ protected:
 TEST_F(KilledPeers, LeaveNothingBehind) {
     for (int messages = 0; messages < 4; ++messages) serve_and_kill(messages);
     auto descriptors = open_descriptors();
-    auto bytes = bytes_in_use();
-    constexpr int rounds = 100;
-    for (int round = 0; round < rounds; ++round) serve_and_kill(round % 4);
+    // Less than the smallest of what a connection has. A queue or the allocator may take a larger
+    // piece now and then, and keep it; what is left behind is left behind every time.
+    constexpr std::size_t rounds = 50, allowed = rounds * 80, series_max = 4;
+    auto least_growth = std::numeric_limits<std::size_t>::max();
+    for (std::size_t series = 0; series < series_max && least_growth > allowed; ++series) {
+        auto before = bytes_in_use();
+        for (std::size_t round = 0; round < rounds; ++round)
+            serve_and_kill(static_cast<int>(round % 4));
+        auto after = bytes_in_use();
+        least_growth = std::min(least_growth, after > before ? after - before : 0);
+    }
+    EXPECT_LE(least_growth, allowed);
     EXPECT_EQ(open_descriptors(), descriptors);
-    // Less than the smallest of what a connection has; the allocator cuts its pieces differently.
-    EXPECT_LE(bytes_in_use(), bytes + rounds * 80);
 }
 
 }  // namespace

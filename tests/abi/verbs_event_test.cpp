@@ -124,6 +124,24 @@ TEST_F(Events, ComeWithoutACompletionToWhoWaitsForAPeersWrite) {
     EXPECT_EQ(ibv_poll_cq(b->completions, 1, &none), 0);
 }
 
+TEST_F(Events, ComeWithoutACompletionAlsoForAWriteOfBeforeTheWait) {
+    connect({});
+    a->write(0, "credit");
+    auto one = a->piece(0, 6);
+    auto write = a->work(1, IBV_WR_RDMA_WRITE, one);
+    write.wr.rdma = {b->address(0), b->region->rkey};
+    for (int round = 0; round < 100; ++round) {
+        ASSERT_EQ(ibv_req_notify_cq(b->completions, 0), 0);
+        ASSERT_EQ(a->post(write), 0);
+        ASSERT_EQ(a->completion().status, IBV_WC_SUCCESS);
+        // Whoever moves the network first has the Write: this thread, or the helper.
+        if (round % 2) std::this_thread::sleep_for(1ms);
+        fetch_and_acknowledge(*b);
+        ibv_wc none{};
+        ASSERT_EQ(ibv_poll_cq(b->completions, 1, &none), 0);
+    }
+}
+
 TEST_F(Events, KeepTheirQueueUntilTheyAreAcknowledged) {
     connect({});
     Unconnected one(*a);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error_text.hpp"
 #include "node/array_address.hpp"
 #include "node/box_node.hpp"
 #include "node/box_session.hpp"
@@ -36,6 +37,7 @@ public:
         return {.name = name,
                 .folder = "/" + name,
                 .size = size,
+                .key = key,
                 .windows = {.windows = 4, .bytes = 256u << 10}};
     }
     /// Why not, if it does not start.
@@ -51,13 +53,15 @@ public:
         const auto refusal = try_start();
         ASSERT_FALSE(refusal) << *refusal;
         ASSERT_TRUE(node->listen(Address::tcp(machine, box_port)));
+        refusals = 0;
         session = std::make_unique<node::BoxSession>(
             world, transport_,
             node::BoxSession::Options{.address = Address::tcp(machine, box_port),
                                       .target_name = wire::box_target_name(name),
-                                      .initiator_name = wire::controller_initiator_name},
-            node::BoxSession::Holder{.up = [] {}, .down = [](Error) {}});
-        run_until([&] { return session->is_up(); });
+                                      .initiator_name = wire::controller_initiator_name,
+                                      .key = controllers_key},
+            node::BoxSession::Holder{.up = [] {}, .down = [this](Error) { ++refusals; }});
+        run_until([&] { return session->is_up() || refusals > 0; });
     }
     /// In an orderly way.
     void stop() {
@@ -67,11 +71,23 @@ public:
         run_until([&] { return node->quiet(); });
         node.reset();
     }
-    void cut_power() {
+    /// Nothing may be under way.
+    void cut_power_at_rest() {
         session.reset();
         world.host(machine).power_cut();
-        node.reset();
         world.host(machine).power_on();
+        stop();
+    }
+    /// At any time. What the box waits for then never comes, so that it cannot be taken apart: it
+    /// stays, deaf and dumb, and so must the world.
+    void cut_power_amid() {
+        world.host(machine).power_cut();
+        world.host(machine).power_on();
+        session->drop({.code = Code::disconnected});
+        run_until([&] { return !session->is_up(); });
+        session.reset();
+        static std::vector<node::BoxNode*> left_behind;
+        left_behind.push_back(node.release());
     }
 
     wire::ArrayAnswer send(const wire::ArrayCommandBlock& block,
@@ -133,9 +149,11 @@ public:
     sim::World& world;
     std::string name, machine;
     std::uint64_t size = 64u << 20;
+    std::string key{}, controllers_key{};
     std::unique_ptr<node::BoxNode> node;
     std::unique_ptr<node::BoxSession> session;
     std::vector<std::string> news;
+    int refusals = 0;  ///< and losses, of the controller's session
 
 private:
     node::IscsiTransport& transport_;
@@ -239,6 +257,16 @@ protected:
         const auto encoded = raid::encode_order(
             {.phase = phase, .closes = closes, .pieces = pieces}, envelope, accesses);
         return box.send(encoded.command_block, encoded.parameters);
+    }
+    /// Ends a transaction, whatever of it there is.
+    wire::ArrayOutcome abort(TestBox& box, std::uint64_t transaction) {
+        const auto where = encoded(address(box, photos));
+        return box
+            .send({.action = wire::ArrayAction::abort,
+                   .transaction = wire::TransactionNumber{transaction},
+                   .parameter_length = where.size()},
+                  {where.begin(), where.end()})
+            .outcome;
     }
     SteeringTag tag(TestBox& box, std::uint64_t transaction) {
         if (!box.session || !box.session->is_up()) return SteeringTag{0x1200};

@@ -69,12 +69,35 @@ CompletionQueue* take_unfounded(CompletionChannel& channel) {
     return nullptr;
 }
 
+/// What who waits at a channel can hope for.
+struct Prospects {
+    bool may_complete = false;  ///< something is posted that will be told of here
+    std::uint64_t writes = 0;   ///< that peers have made, of which nothing is told
+};
+
+/// Inside a Hold. Where there are many queue pairs nobody looks through all of them for each wait.
+Prospects prospects(const CompletionChannel& channel) {
+    constexpr std::size_t looked_through = 64;
+    auto& queue_pairs = Inventory::get().queue_pairs;
+    if (queue_pairs.size() > looked_through) return {.may_complete = true};
+    Prospects found;
+    for (auto& [number, queue_pair] : queue_pairs) {
+        auto tells = [&](ibv_cq* queue) { return queue && of(*queue).channel == &channel; };
+        auto& face = *queue_pair->face();
+        if (!queue_pair->engine_side || (!tells(face.send_cq) && !tells(face.recv_cq))) continue;
+        found.may_complete |= queue_pair->engine_side->expects_completions();
+        found.writes += queue_pair->engine_side->writes_received();
+    }
+    return found;
+}
+
 /// Outside a Hold. Null, and errno, if the wait was interrupted.
 ///
 /// Some programs wait here for what no completion will tell them: perftest, when it has run out of
 /// the credits that its peer writes into its memory. Slower completions than ours would still be
-/// coming then, and wake it. So who has waited for a while although the network brought something
-/// is given an event without a completion, as any program must expect.
+/// coming then, and wake it. So who waits although nothing is left that could complete is given an
+/// event without a completion, as any program must expect, when a peer has written; and who has
+/// waited for a while although the network brought something is given one as well.
 CompletionQueue* await_event(CompletionChannel& channel, Engine& engine) {
     Engine::Waiting waiting(engine, Engine::Waiting::Hurry::yes);
     std::optional<Instant> end;
@@ -83,11 +106,13 @@ CompletionQueue* await_event(CompletionChannel& channel, Engine& engine) {
             Hold hold;
             if (auto* queue = look(channel, waiting)) return queue;
             auto now = engine.world().now();
-            if (end && *end <= now) {
+            auto [may_complete, writes] = prospects(channel);
+            bool was_written = std::exchange(channel.writes_seen, writes) != writes;
+            if ((was_written && !may_complete) || (end && *end <= now)) {
                 if (auto* queue = take_unfounded(channel)) return queue;
                 end.reset();
             }
-            if (network_spoke && !end) end = now + limits::patience_with_events;
+            if ((network_spoke || was_written) && !end) end = now + limits::patience_with_events;
         }
         auto ready = waiting.sleep(channel.fd, end);
         if (ready < 0 && !goes_on_after_signal()) return nullptr;

@@ -179,6 +179,7 @@ struct CompletionChannel : ibv_comp_channel, Born, Tenant {
     unsigned found_ready = 0;        ///< events in a row that it did not have to wait for
     bool reader_looks = false;       ///< at the network, in this Hold: it need not be woken
     unsigned uncounted = 0;          ///< events that the descriptor does not count yet
+    std::uint64_t writes_seen = 0;   ///< of peers, when a reader last began to wait
 };
 
 struct CompletionQueue : ibv_cq_ex, Born, Tenant {
