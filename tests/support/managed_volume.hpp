@@ -406,4 +406,14 @@ private:
     std::vector<std::unique_ptr<Office>> offices;  ///< transfers of old ones may still end
 };
 
+/// All levels in turn.
+inline raid::Level level_of(std::uint64_t seed) {
+    return seed % 3 == 0   ? raid::Level::mirror
+           : seed % 3 == 1 ? raid::Level::raid5
+                           : raid::Level::raid6;
+}
+inline std::uint8_t boxes_of(std::uint64_t seed) {
+    return seed % 3 == 0 ? 3 : 5;
+}
+
 }  // namespace weft::test
