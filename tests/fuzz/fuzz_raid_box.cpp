@@ -36,14 +36,14 @@ public:
     void close(std::uint32_t window) override {
         WEFT_CHECK(open_.at(window));
         open_[window] = false;
-        memory_[window] = test::AlignedBytes(0);
+        memory_[window] = test::AlignedBytes(1);
     }
     Buffer landing(std::uint32_t window) override { return landings_.at(window).all(); }
     bool is_any_open() const { return std::ranges::find(open_, true) != open_.end(); }
 
 private:
     std::array<bool, 2> open_{};
-    std::vector<test::AlignedBytes> memory_{2, test::AlignedBytes(0)};
+    std::vector<test::AlignedBytes> memory_{2, test::AlignedBytes(1)};
     std::vector<test::AlignedBytes> landings_{2, test::AlignedBytes(landing_size)};
 };
 
