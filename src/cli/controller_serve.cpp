@@ -82,12 +82,13 @@ void serve(const Wishes& wishes) {
     options.listen = tcp_address_of(wishes.listen);
     if (!wishes.reach.empty())
         options.reach = parse_tcp(wishes.reach).value_or(Address::tcp(wishes.reach, 0));
+    options.key = read_key(wishes.key);
     options.in_band = wishes.data_path == "inband";
     options.server.json = [&](std::unique_ptr<Stream> stream, ConstBuffer read_already) {
         if (management) management->take(std::move(stream), read_already);
     };
     node::ControllerNode controller(*world, *store, options);
-    management.emplace(*world, read_key(wishes.key), [&](const json& request, auto reply) {
+    management.emplace(*world, options.key, [&](const json& request, auto reply) {
         answer_management(*world, controller, request, reply);
     });
     std::optional<Result<Address>> started;
@@ -128,8 +129,9 @@ int controller_serve(const Command& self, const Arguments& arguments) {
         ->required();
     options.add_option("--reach", wishes.reach,
                        "where boxes reach this machine, if it listens on all its addresses");
-    options.add_option("--key", wishes.key,
-                       "a file whose contents those who manage from elsewhere must know");
+    options.add_option(
+        "--key", wishes.key,
+        "a file whose contents boxes, and those who manage from elsewhere, must know");
     options
         .add_option("--data-path", wishes.data_path,
                     "third-party: data goes between hosts and boxes; inband: by way of here")

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <fstream>
 #include <iterator>
@@ -150,6 +151,8 @@ public:
         if (now >= until) end();
     }
 
+    bool trusted() const { return trusted_; }
+
     std::unique_ptr<Stream> stream;
     Instant until{};
 
@@ -218,7 +221,11 @@ ManagementServer::~ManagementServer() {
 }
 
 void ManagementServer::take(std::unique_ptr<Stream> stream, ConstBuffer read_already) {
-    if (visitors_.size() >= visitors_max) return;
+    // Strangers who say nothing must not keep everybody out.
+    if (visitors_.size() >= visitors_max) {
+        auto oldest = std::ranges::find_if(visitors_, [](auto& each) { return !each.trusted(); });
+        visitors_.erase(oldest == visitors_.end() ? visitors_.begin() : oldest);
+    }
     auto& visitor = visitors_.emplace_back(*this, is_here(stream->remote()));
     visitor.until = world_.now() + patience;
     visitor.stream = std::move(stream);
@@ -242,6 +249,14 @@ public:
     }
 
     std::unique_ptr<Stream> stream;
+    std::optional<Instant> deadline() const override { return until; }
+    void tick(Instant now) override {
+        if (now < until) return;
+        fault = Error{.code = Code::timed_out};
+        over = true;
+    }
+
+    Instant until{};
     std::optional<json> answer;
     std::optional<Error> fault;
     bool over = false;
@@ -274,6 +289,7 @@ json ask_controller(const AtController& controller, const json& request) {
         return Refusal{
             fmt::format("the controller at {}: {}", show_address(controller.address), why)};
     };
+    asker.until = world->now() + 2 * patience;
     auto stream = world->connect(controller.address, asker);
     if (!stream) throw refused(to_text(stream.error()));
     asker.stream = std::move(*stream);

@@ -53,6 +53,7 @@ public:
     /// inside the completed() of a transfer, and must not be from inside an event.
     ~ArrayLinks();
 
+    World& world() { return world_; }
     /// In which memory is registered that peers are to reach.
     const std::shared_ptr<verbs::ProtectionDomain>& domain() const { return domain_; }
     /// Memory that transfers come into often: registered now, and not for each. It must outlive

@@ -14,7 +14,8 @@ constexpr Duration longest_pause = std::chrono::seconds(2);
 /// A session begins with news of the unit, told once for each.
 constexpr unsigned attentions_max = 8;
 
-IscsiInitiatorOptions initiator_options(const BoxSession::Options& options) {
+IscsiInitiatorOptions initiator_options(const BoxSession::Options& options,
+                                        std::uint64_t session_number) {
     IscsiInitiatorOptions made;
     made.url.over_rdma = true;
     made.url.address = options.address;
@@ -24,6 +25,7 @@ IscsiInitiatorOptions initiator_options(const BoxSession::Options& options) {
         made.url.credentials = controller_credentials(options.key);
         made.url.expected_of_target = box_credentials(options.key);
     }
+    made.session_number = session_number;
     made.send_writes_again = false;
     made.command_patience = options.command_patience;
     made.patience = Duration{};  // the first loss is the end: a new session is another object
@@ -89,6 +91,7 @@ BoxSession::BoxSession(World& world, IscsiTransport& transport, Options options,
       transport_(transport),
       options_(std::move(options)),
       holder_(std::move(holder)),
+      session_number_(world.random()),
       pause_(first_pause) {
     retry_ = world_.make_timer([this] { begin(); });
     retry_->set(world_.now());
@@ -104,7 +107,7 @@ BoxSession::~BoxSession() {
 
 void BoxSession::begin() {
     initiator_ = std::make_shared<IscsiInitiator>(
-        world_, transport_, initiator_options(options_),
+        world_, transport_, initiator_options(options_, session_number_),
         IscsiInitiator::Holder{.up = [this] { came_up(); },
                                .gave_up = [this](Error why) { gave_up(why); }});
     initiator_->begin();

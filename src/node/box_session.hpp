@@ -69,6 +69,9 @@ private:
     Holder holder_;
     std::shared_ptr<IscsiInitiator> initiator_;
     std::list<std::unique_ptr<Command>> commands_;
+    /// The same for every session: what the one before left on its way must not come to the box
+    /// behind what the next one says.
+    const std::uint64_t session_number_;
     std::unique_ptr<Timer> retry_;
     Duration pause_;
     bool up_ = false;

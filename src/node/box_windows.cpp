@@ -13,7 +13,7 @@ constexpr SteeringTag without_key(SteeringTag tag) {
 }  // namespace
 
 Result<std::unique_ptr<BoxWindows>> BoxWindows::make(ArrayLinks& links, const Options& options) {
-    std::unique_ptr<BoxWindows> made(new BoxWindows(options));
+    std::unique_ptr<BoxWindows> made(new BoxWindows(links, options));
     const std::size_t whole = options.windows * (options.bytes + landing_size);
     // Not zeroed: a page that was never written to costs nothing.
     made->memory_.reset(static_cast<std::byte*>(::operator new[](whole, alignment, std::nothrow)));
@@ -42,6 +42,7 @@ SteeringTag BoxWindows::tag_of(std::uint32_t window) const {
 Result<Buffer> BoxWindows::open(std::uint32_t window, SteeringTag tag, std::uint32_t length) {
     if (length > options_.bytes) return Error{.code = Code::exhausted};
     if (without_key(tag) != tag_of(window)) return Error{.code = Code::malformed};
+    take_back_in_time(window);
     const auto opened = memory(window).first(length);
     const auto put = regions_[window]->open(
         {.tag = tag,
@@ -49,7 +50,17 @@ Result<Buffer> BoxWindows::open(std::uint32_t window, SteeringTag tag, std::uint
          .rights = Rights::local_write | Rights::remote_read | Rights::remote_write,
          .addressing = Addressing::from_zero});
     if (!put) return Error{.code = Code::exhausted};
+    lent_since_[window].reset();
     return opened;
+}
+
+/// TCP may try for a quarter of an hour to bring the last bytes to a box that has lost its power.
+void BoxWindows::take_back_in_time(std::uint32_t window) {
+    if (!regions_[window]->is_still_lent()) return;
+    auto& since = lent_since_[window];
+    const auto now = links_.world().now();
+    if (!since) since = now;
+    if (now - *since >= options_.patience) links_.take_back(regions_[window]->tag());
 }
 
 void BoxWindows::close(std::uint32_t window) {

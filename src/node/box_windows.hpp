@@ -18,6 +18,9 @@ public:
     struct Options {
         std::uint16_t windows = 32;
         std::uint32_t bytes = 4u << 20;  ///< of each; taken from the system as it is touched
+        /// How long a window cannot be opened because bytes of it are on their way to a peer that
+        /// takes none; then that connection is cut.
+        Duration patience = std::chrono::seconds(2);
     };
 
     /// The memory is the links' to use, too, and must outlive them: see ArrayLinks::keep_ready().
@@ -39,12 +42,16 @@ private:
         void operator()(std::byte* memory) const { ::operator delete[](memory, alignment); }
     };
 
-    explicit BoxWindows(const Options& options) : options_(options) {}
+    BoxWindows(ArrayLinks& links, const Options& options)
+        : links_(links), options_(options), lent_since_(options.windows) {}
     Buffer memory(std::uint32_t window) const;
+    void take_back_in_time(std::uint32_t window);
 
+    ArrayLinks& links_;
     Options options_;
     std::unique_ptr<std::byte[], Free> memory_;
     std::vector<std::unique_ptr<verbs::MemoryRegion>> regions_;
+    std::vector<std::optional<Instant>> lent_since_;  ///< since somebody wanted to open it
 };
 
 }  // namespace weft::node

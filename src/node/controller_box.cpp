@@ -45,7 +45,7 @@ Result<BoxDescription> parse_box_description(ConstBuffer octets) {
 }
 
 ControllerBox::ControllerBox(World& world, IscsiTransport& transport, ControllerBoxOwner& owner,
-                             std::string name, const Address& address,
+                             std::string name, const Address& address, const std::string& key,
                              std::optional<wire::BoxIdentity> identity)
     : world_(world),
       owner_(owner),
@@ -58,7 +58,8 @@ ControllerBox::ControllerBox(World& world, IscsiTransport& transport, Controller
       link_(world, transport,
             {.address = address,
              .target_name = wire::box_target_name(name_),
-             .initiator_name = wire::controller_initiator_name},
+             .initiator_name = wire::controller_initiator_name,
+             .key = key},
             {.up = [this] { session_up(); }, .down = [this](Error why) { session_down(why); }}) {}
 
 ControllerBox::~ControllerBox() {

@@ -59,7 +59,7 @@ public:
     /// `identity`: who it must be; none: whoever it is, as long as it has that name. The box must
     /// not be destroyed from inside what it tells.
     ControllerBox(World& world, IscsiTransport& transport, ControllerBoxOwner& owner,
-                  std::string name, const Address& address,
+                  std::string name, const Address& address, const std::string& key,
                   std::optional<wire::BoxIdentity> identity);
     ~ControllerBox();
 

@@ -18,6 +18,7 @@ struct ControllerNode::Adding {
     std::string address_text;
     std::unique_ptr<Timer> patience;
     bool joins = false;
+    bool keeping = false;  ///< it is what it should be, and is being remembered
     Told told;
 };
 
@@ -67,7 +68,9 @@ void ControllerNode::add_box(const std::string& name, const Address& address, bo
                              Told told) {
     if (!wire::is_array_name(name))
         return told("'" + name + "' is no name for a box: small letters, digits, '-' and '.'");
-    if (find_box(name) != nullptr) return told("there is a box " + name + " already");
+    const bool comes = std::ranges::any_of(
+        adding_, [&](const auto& each) { return each.second->box->name() == name; });
+    if (find_box(name) != nullptr || comes) return told("there is a box " + name + " already");
     if (boxes_.size() + adding_.size() >= boxes_max) return told("there are too many boxes");
     const auto text = written(address);
     if (wire::ArrayBoxRecord record; !raid::set_field(record.address, text))
@@ -83,7 +86,7 @@ void ControllerNode::add_box(const std::string& name, const Address& address, bo
         [this, number] { added(number, "it has not answered in all that time"); });
     adding->patience->set(world_.now() + options_.add_patience);
     adding->box = std::make_unique<ControllerBox>(world_, transport_, box_owner(), name, address,
-                                                  std::nullopt);
+                                                  options_.key, std::nullopt);
     adding_[number] = std::move(adding);
 }
 
@@ -91,6 +94,7 @@ void ControllerNode::add_box(const std::string& name, const Address& address, bo
 void ControllerNode::keep_box(std::uint64_t number) {
     auto& adding = *adding_[number];
     adding.patience->cancel();
+    adding.keeping = true;
     const auto identity = *adding.box->identity();
     if (boxes_.contains(identity))
         return added(number, "it is the box that is known as " + box_name(identity));
@@ -211,7 +215,7 @@ void ControllerNode::joined(wire::ClusterIdentity cluster, wire::Epoch epoch,
 
 void ControllerNode::box_up(ControllerBox& box) {
     for (const auto& [number, adding] : adding_)
-        if (adding->box.get() == &box) return keep_box(number);
+        if (adding->box.get() == &box) return adding->keeping ? void() : keep_box(number);
     troubles_.erase(box.name());
     note("", box.name(), "up");
     for (const auto& [identity, volume] : volumes_) volume->box_up(box);
@@ -221,7 +225,7 @@ void ControllerNode::box_up(ControllerBox& box) {
 
 void ControllerNode::box_down(ControllerBox& box, const std::string& why) {
     for (const auto& [number, adding] : adding_)
-        if (adding->box.get() == &box) return added(number, why);
+        if (adding->box.get() == &box) return adding->keeping ? void() : added(number, why);
     // A box that is away is looked for again and again: that is told once.
     if (auto [said, first] = troubles_.try_emplace(box.name()); first || said->second != why) {
         said->second = why;

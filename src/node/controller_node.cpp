@@ -123,8 +123,9 @@ void ControllerNode::remembered(Result<void> outcome) {
     for (const auto& [identity, record] : box_records_) {
         auto address = iscsi::parse_portal(raid::text_of_field(record.address));
         if (!address) return fail(address.error());
-        boxes_[identity] = std::make_unique<ControllerBox>(
-            world_, transport_, box_owner(), raid::text_of_field(record.name), *address, identity);
+        boxes_[identity] = std::make_unique<ControllerBox>(world_, transport_, box_owner(),
+                                                           raid::text_of_field(record.name),
+                                                           *address, options_.key, identity);
     }
     const wire::ArrayClusterRecord record{
         .cluster = cluster_, .epoch = epoch_, .controller = controller_};

@@ -34,6 +34,7 @@ public:
         /// cannot reach each other.
         bool in_band = false;
         IscsiServer::Options server{};
+        std::string key{};  ///< of the cluster: boxes and this controller prove that they know it
         /// How long a box that is being added may take to answer.
         Duration add_patience = std::chrono::seconds(10);
     };

@@ -87,6 +87,7 @@ void Box::take_order(CommandTicket ticket, const wire::ArrayCommandBlock& block,
     // of data that went home and parity that did not, no later write could make sense.
     if (outcome == ArrayOutcome::other_generation && is_staged(*order))
         outcome = ArrayOutcome::done;
+    if (outcome == ArrayOutcome::done && take_repeated(ticket, *order)) return;
     if (outcome == ArrayOutcome::done) outcome = place(*order);
     if (outcome != ArrayOutcome::done) return say(ticket, block.transaction, {.outcome = outcome});
     Window& window = windows_[order->envelope.window];
@@ -100,6 +101,25 @@ bool Box::is_staged(const ReceivedOrder& order) const {
     if (order.order.phase != Phase::commit || envelope.window >= windows_.size()) return false;
     const Window& window = windows_[envelope.window];
     return window.open && !window.ending && window.transaction == envelope.transaction;
+}
+
+/// A commit whose answer was lost with a connection comes again: it is done once, and answered as
+/// often as it is asked for.
+bool Box::take_repeated(CommandTicket ticket, const ReceivedOrder& order) {
+    const auto& envelope = order.envelope;
+    const bool commits = order.order.phase == Phase::commit && envelope.window_length != 0;
+    if (!commits || envelope.window >= windows_.size()) return false;
+    Window& window = windows_[envelope.window];
+    if (!window.open && window.committed == envelope.transaction) {
+        say(ticket, envelope.transaction, {});
+        return true;
+    }
+    if (!is_staged(order)) return false;
+    const bool at_work = window.work && window.work->received().order == order.order;
+    const bool waits = std::ranges::any_of(
+        window.waiting, [&](const Waiting& each) { return each.order.order == order.order; });
+    if (at_work || waits) window.repeats.push_back(ticket);
+    return at_work || waits;
 }
 
 /// Finds the order's window, or opens it with the first order of a request.
@@ -153,14 +173,22 @@ void Box::order_ended(OrderWork& work, const OrderResult& result) {
     Window& window = windows_[index];
     const auto transaction = work.received().envelope.transaction;
     // What failed stays as it is: the controller will abort it, once it knows what to do instead.
+    const bool commits = work.received().order.phase == Phase::commit;
     if (work.received().order.closes && result.outcome == ArrayOutcome::done) window.ending = true;
+    if (commits && window.ending && result.outcome == ArrayOutcome::done)
+        window.committed = transaction;
+    const auto repeats = commits ? std::exchange(window.repeats, {}) : std::vector<CommandTicket>{};
     window.work.reset();  // the work is no more
     const CommandTicket ticket = window.ticket;
+    auto say_all = [&] {
+        say(ticket, transaction, result);
+        for (auto repeated : repeats) say(repeated, transaction, result);
+    };
     if (window.ending && window.end_tickets.empty()) {
         end(window);  // first: who hears the answer may use the window again
-        say(ticket, transaction, result);
+        say_all();
     } else {
-        say(ticket, transaction, result);
+        say_all();
         if (window.ending)
             end(window);
         else
@@ -192,6 +220,8 @@ void Box::end(Window& window) {
     const auto transaction = window.transaction;
     for (const auto& waiting : std::exchange(window.waiting, {}))
         say(waiting.ticket, transaction, {.outcome = ArrayOutcome::unknown_transaction});
+    for (auto repeated : std::exchange(window.repeats, {}))
+        say(repeated, transaction, {.outcome = ArrayOutcome::unknown_transaction});
     if (!window.memory.empty())
         staging_.close(static_cast<std::uint32_t>(&window - windows_.data()));
     const auto tickets = std::exchange(window.end_tickets, {});

@@ -65,6 +65,8 @@ private:
         std::unique_ptr<OrderWork> work;
         CommandTicket ticket{};                  ///< of the work
         std::vector<CommandTicket> end_tickets;  ///< of the commands that end it
+        std::vector<CommandTicket> repeats;      ///< of its commit, sent again while under way
+        wire::TransactionNumber committed{};     ///< the last that was, here
     };
     /// A change of the superblock, in its turn.
     struct Change {
@@ -76,6 +78,7 @@ private:
     void take_order(CommandTicket ticket, const wire::ArrayCommandBlock& block,
                     ConstBuffer parameters);
     bool is_staged(const ReceivedOrder& order) const;
+    bool take_repeated(CommandTicket ticket, const ReceivedOrder& order);
     wire::ArrayOutcome place(const ReceivedOrder& order);
     void end_request(CommandTicket ticket, wire::TransactionNumber transaction);
     void end(Window& window);

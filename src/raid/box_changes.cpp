@@ -69,6 +69,9 @@ void Box::begin_change() {
 void Box::superblock_kept(Result<void> outcome) {
     const CommandTicket ticket = changes_.front().ticket;
     changes_.pop_front();
+    // Not obeyed after all: whoever announced it may do so again.
+    if (!outcome)
+        announced_ = changes_.empty() ? keeper_.current().epoch : changes_.back().superblock.epoch;
     begin_change();
     say(ticket, outcome ? ArrayOutcome::done : ArrayOutcome::disk_failed);
 }

@@ -50,12 +50,20 @@ void VolumeManager::Life::box_up(const wire::BoxIdentity& identity, const BoxSta
         say_of(VolumeEventKind::box_refused, *place, ArrayOutcome::other_generation);
         return depose();
     }
+    const bool needed = place && !can_lose(volume_, *place) &&
+                        volume_.members[*place].state == ArrayMemberState::current;
+    const bool was_put_back = standing.has_part && standing.generation < box.generation;
+    if (place && (was_put_back || (needed && !standing.has_part)))
+        say_of(VolumeEventKind::box_refused, *place,
+               was_put_back ? ArrayOutcome::other_generation : ArrayOutcome::wrong_volume);
+    if (needed && was_put_back) return;  // nothing can be made of it, and nothing without it
+    if (place && was_put_back) places_[*place].blank = true;
+    box.has_session = true;
     box.facts.has_part = standing.has_part;
     box.generation = standing.generation;
     box.data_length = standing.data_length;
     // A volume that could not do without it has answered nothing meanwhile.
-    if (place && !can_lose(volume_, *place) &&
-        volume_.members[*place].state == ArrayMemberState::current) {
+    if (needed) {
         box.facts.missed = false;
         places_[*place].missed = false;
     }
@@ -103,6 +111,7 @@ void VolumeManager::Life::box_down(const wire::BoxIdentity& identity) {
     if (found == boxes_.end()) return;
     BoxState& box = found->second;
     std::erase_if(told_, [&](const auto& told) { return told.second.box == identity; });
+    box.has_session = false;
     const bool was_up = std::exchange(box.facts.up, false);
     if (!started_) return;
     // Whatever its place is now: it may owe answers from when it had one.
@@ -135,10 +144,15 @@ void VolumeManager::Life::lost(CommandTicket ticket) {
 }
 
 void VolumeManager::Life::carry(BoxIndex place, CommandTicket ticket, const EncodedOrder& order) {
-    if (is_trusted(number(place)))
-        owner_.carry(applied_.members[number(place)].box, ticket, order);
-    else
-        undeliverable_.push_back(ticket);
+    const auto& identity = applied_.members[number(place)].box;
+    BoxState& box = boxes_[identity];
+    const auto action = order.command_block.action;
+    const bool ends = action == wire::ArrayAction::release || action == wire::ArrayAction::abort;
+    if (is_trusted(number(place)) || (ends && box.has_session))
+        return owner_.carry(identity, ticket, order);
+    undeliverable_.push_back(ticket);
+    // What should have ended there is to be ended when it returns.
+    if (ends) box.left_open.insert(order.command_block.transaction);
 }
 
 /// It is there, and was not away since the engine last heard of it: else it may have forgotten what

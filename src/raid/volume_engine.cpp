@@ -32,24 +32,40 @@ Result<void> VolumeEngine::set_volume(wire::ClusterIdentity cluster, wire::Epoch
     epoch_ = epoch;
     volume_ = volume;
     halted_ = false;
+    given_up_.reset();
     try_again();
     return {};
 }
 
 void VolumeEngine::try_again() {
+    if (halted_) return;
     for (Run& run : runs_) run.stuck = false;
+    std::vector<RunPlace> unheard;
+    for (auto run = runs_.begin(); run != runs_.end(); ++run)
+        if (run->stage == Stage::unheard) unheard.push_back(run);
+    for (auto run : unheard) ask_again(run);
     start_what_may();
 }
 
 void VolumeEngine::give_up(Error why) {
+    if (halted_) given_up_ = why;
+    const bool outermost = !std::exchange(starting_, true);  // who hears it may submit more
     for (auto run = runs_.begin(); run != runs_.end();) {
         const auto next = std::next(run);
-        if (run->stage == Stage::waiting)
+        if (run->stage == Stage::waiting) {
             refuse(run, why);
-        else if (run->stuck)
+        } else if (run->stage == Stage::unheard) {
+            run->failed = true;
+            run->refusal = why;
+            run->stage = Stage::running;
+            turn_ended(run);
+        } else if (run->stuck)
             run->refusal = why;
         run = next;
     }
+    if (!outermost) return;
+    starting_ = false;
+    start_what_may();
 }
 
 void VolumeEngine::submit(HostRequest& request) {

@@ -6,8 +6,9 @@
 //
 // A write that failed amid its commit has left data and parity of its rows at odds, unless whoever
 // did not commit is no member any more. Its rows stay its own until it is done again, and then
-// parity is made anew: changed by a difference it would stay wrong. Where that cannot be, for a
-// column that is lost and known by that parity alone, the write is refused.
+// parity is made anew: changed by a difference it would stay wrong. A box of which it is only not
+// heard whether it has committed is asked again, once it is there or known to be gone. Where that
+// cannot be, for a column that is lost and known by that parity alone, the write is refused.
 #pragma once
 
 #include <deque>
@@ -66,7 +67,8 @@ public:
     void halt() { halted_ = true; }
     /// What is stuck, or waits for room, goes on.
     void try_again();
-    /// What is stuck, or could not be begun, is answered so.
+    /// What is stuck, or could not be begun, is answered so; of an engine that is halted also what
+    /// fails later.
     void give_up(Error why);
 
     void submit(HostRequest& request);
@@ -88,6 +90,7 @@ private:
     enum class Stage : std::uint8_t {
         waiting,  ///< for its rows, for a window, or for the volume to be put right
         running,  ///< a turn of orders is out
+        unheard,  ///< some were to commit and nobody knows whether they have
         ending,   ///< windows are being closed
     };
     struct Run {
@@ -98,12 +101,13 @@ private:
         std::uint64_t length = 0, done = 0, part = 0;  ///< octets; of upkeep: of the chunk
         bool exclusive = false;
         Stage stage = Stage::waiting;
-        bool begun = false;      ///< has been planned before: its rows are its own
-        bool stuck = false;      ///< until set_volume() or try_again()
-        bool failed = false;     ///< an order of this turn was
-        bool committed = false;  ///< orders that write home were sent
-        bool anew = false;       ///< parity must be
-        Mask uncommitted = 0;    ///< places that were to write home and did not say that they had
+        bool begun = false;                ///< has been planned before: its rows are its own
+        bool stuck = false;                ///< until set_volume() or try_again()
+        bool failed = false;               ///< an order of this turn was
+        bool committed = false;            ///< orders that write home were sent
+        bool anew = false;                 ///< parity must be
+        std::vector<std::size_t> unheard;  ///< commits whose answer was lost: sent again
+        Mask uncommitted = 0;  ///< places that were to write home and did not say that they had
         unsigned passed_over = 0;
         std::optional<Error> refusal;  ///< it is not tried again
         Plan plan;
@@ -122,6 +126,7 @@ private:
         wire::BoxIdentity box{};  ///< that had the place when it was sent
         bool closes = false, commits = false;
         std::vector<Party> parties;
+        std::size_t order = 0;  ///< which of the plan's
     };
     using RunPlace = std::list<Run>::iterator;
 
@@ -149,6 +154,11 @@ private:
     void judge_digests(Run& run);
     void order_failed(const Sent& sent, const wire::ArrayAnswer& answer);
     CommandTicket remember(Sent sent);
+    void take_answer(CommandTicket ticket, const wire::ArrayAnswer& answer, bool is_lost);
+    void send_order(RunPlace run, std::size_t index, std::span<const PartyAccess> accesses);
+    bool can_repeat(const Sent& sent) const;
+    void ask_again(RunPlace run);
+    void count_unheard(Run& run);
     wire::ArrayAddress address_of(BoxIndex box) const;
     OrderEnvelope envelope_of(const Run& run, BoxIndex box);
     std::vector<PartyAccess> accesses_of(const Run& run);
@@ -168,6 +178,7 @@ private:
     std::deque<std::uint32_t> free_windows_;  ///< the one longest unused first
     std::uint64_t transactions_ = 0, tickets_ = 0;
     VolumeCounters counters_;
+    std::optional<Error> given_up_;
     bool halted_ = false;
     bool starting_ = false;
 };

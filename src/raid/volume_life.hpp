@@ -49,6 +49,7 @@ private:
         BoxFacts facts;
         wire::Generation generation{};
         std::uint64_t data_length = 0;
+        bool has_session = false;  ///< it can be told to end what it is doing, if nothing else
         std::set<wire::TransactionNumber> left_open;  ///< to be ended before it is up again
         unsigned complaints = 0;
     };

@@ -407,6 +407,68 @@ TEST(VolumeManager, DoesAWriteAnewThatWasCutShortAmidItsCommit) {
     });
 }
 
+/// No box can be spared any more, and one is out of touch for a moment amid a commit: it still has
+/// what it was to write, and is asked again.
+TEST(VolumeManager, LosesNothingWhenTouchIsLostWhileItIsDegraded) {
+    test::for_each_seed(60, [](std::uint64_t seed) {
+        ManagedVolume volume(seed % 2 ? Level::raid5 : Level::raid6, 5, seed);
+        volume.submit_randomly(10);
+        for (unsigned away = 0; away < volume.layout.spare_columns(); ++away) volume.drop(away);
+        volume.submit_randomly(5);
+        volume.expect_all_right();
+        for (int i = 0; i < 6; ++i) {
+            volume.submit_randomly(4);
+            const unsigned box = 2 + static_cast<unsigned>(volume.agenda.random() % 3);
+            volume.drop(box);
+            for (auto steps = seed % 9; steps > 0; --steps) volume.agenda.step();
+            volume.bring(box);
+        }
+        volume.expect_all_right();
+        EXPECT_EQ(volume.count(scrub_unrepaired), 0u) << volume.story();
+        for (unsigned away = 0; away < volume.layout.spare_columns(); ++away) volume.bring(away);
+        volume.expect_whole();
+    });
+}
+
+TEST(VolumeManager, DoesNotTakeAnEmptyPartForAMember) {
+    ManagedVolume volume(Level::raid5, 5, 1);
+    volume.submit_randomly(10);
+    volume.expect_all_right();
+    volume.drop(1);
+    volume.agenda.run();
+    volume.drop(3);
+    auto kept = std::move(volume.boxes[3]);
+    volume.bring(3);  // its folder was emptied, and nobody can be spared
+    auto& read = volume.submit(HostOperation::read, {0, volume.shadow.size() / 2});
+    volume.agenda.run();
+    EXPECT_FALSE(read.outcome);
+    EXPECT_EQ(volume.manager->status().state, VolumeState::stopped);
+    volume.drop(3);
+    volume.boxes[3] = std::move(kept);
+    volume.bring(3);
+    volume.bring(1);
+    volume.expect_whole();
+}
+
+TEST(VolumeManager, RebuildsABoxOfThePastInFull) {
+    ManagedVolume volume(Level::raid5, 5, 1);
+    volume.submit(HostOperation::write, {0, volume.shadow.size()});
+    volume.expect_all_right();
+    const auto old = volume.boxes[2]->disk.octets;
+    volume.drop(0);  // so that the volume is another
+    volume.agenda.run();
+    volume.bring(0);
+    volume.expect_whole();
+    volume.boxes[2]->disk.lasting = old;  // somebody puts back a copy of yesterday
+    volume.cut_power(2);
+    volume.events.clear();
+    volume.bring(2);
+    volume.expect_whole();
+    const auto began = std::ranges::find(volume.events, rebuild_began, &VolumeEvent::kind);
+    ASSERT_NE(began, volume.events.end());
+    EXPECT_EQ(began->number, ManagedVolume::stripe_count);
+}
+
 TEST(VolumeManager, TellsThoseWhoWaitWhenAnotherIsInOffice) {
     ManagedVolume volume(Level::raid5, 5, 1);
     ASSERT_TRUE(volume.run_until([&] { return volume.is_healthy(); }));

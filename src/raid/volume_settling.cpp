@@ -135,6 +135,8 @@ bool VolumeManager::Life::tell_members() {
         const BoxState* box = state_of(i);
         if (!box || !box->facts.up || box->facts.failed) continue;
         if (box->facts.has_part && box->generation == volume_.generation) continue;
+        // Zeroes are not what a member has that all others count on.
+        if (!box->facts.has_part && member.state == ArrayMemberState::current) continue;
         tell(member.box, i);
         some = true;
     }
@@ -200,7 +202,7 @@ bool VolumeManager::Life::can_serve() const {
         const auto& member = volume_.members[i];
         if (member.state == ArrayMemberState::absent) continue;
         auto box = boxes_.find(member.box);
-        if (box == boxes_.end() || !box->second.facts.up ||
+        if (box == boxes_.end() || !box->second.facts.up || !box->second.facts.has_part ||
             box->second.generation != volume_.generation)
             return false;
     }

@@ -13,7 +13,7 @@ constexpr std::array<const char*, volume_event_kinds> event_words{
     "box returned",
     "box lost",
     "box failed",
-    "box refused: it knows of a newer volume than the store",
+    "box refused: it is not what it was, or the store is not",
     "member absent",
     "member current",
     "box took a place",

@@ -2,6 +2,7 @@
 // Requests under way: turns of orders, what is answered to them, and how they end.
 #include <algorithm>
 #include <bit>
+#include <set>
 
 #include "raid/volume_engine.hpp"
 
@@ -17,27 +18,57 @@ void VolumeEngine::send_turn(RunPlace run) {
     run->next = end;
     run->unanswered = end - first;
     const auto accesses = accesses_of(*run);
-    for (std::size_t i = first; i < end; ++i) {
-        const Order& order = run->plan.orders[i];
-        const bool writes_home = std::ranges::any_of(
-            order.pieces, [](const Piece& piece) { return piece.verb == Verb::commit; });
-        run->committed = run->committed || writes_home;
-        count(order);
-        if (order.to.kind == PartyKind::controller) {
-            send_own(run, order, accesses);  // which may have ended the last of this turn
-            continue;
-        }
-        const BoxIndex box = order.to.box;
-        run->open |= only(number(box));
-        const auto encoded = encode_order(order, envelope_of(*run, box), accesses);
-        const auto ticket = remember({.run = run,
-                                      .to = order.to,
-                                      .box = volume_.members[number(box)].box,
-                                      .closes = order.closes,
-                                      .commits = writes_home,
-                                      .parties = parties_of(order)});
-        owner_.carry(box, ticket, encoded);
+    for (std::size_t i = first; i < end; ++i) send_order(run, i, accesses);
+}
+
+void VolumeEngine::send_order(RunPlace run, std::size_t index,
+                              std::span<const PartyAccess> accesses) {
+    const Order& order = run->plan.orders[index];
+    const bool writes_home = std::ranges::any_of(
+        order.pieces, [](const Piece& piece) { return piece.verb == Verb::commit; });
+    run->committed = run->committed || writes_home;
+    count(order);
+    // Which may have ended the last of this turn, and the run with it.
+    if (order.to.kind == PartyKind::controller) return send_own(run, order, accesses);
+    const BoxIndex box = order.to.box;
+    run->open |= only(number(box));
+    const auto encoded = encode_order(order, envelope_of(*run, box), accesses);
+    const auto ticket = remember({.run = run,
+                                  .to = order.to,
+                                  .box = volume_.members[number(box)].box,
+                                  .closes = order.closes,
+                                  .commits = writes_home,
+                                  .parties = parties_of(order),
+                                  .order = index});
+    owner_.carry(box, ticket, encoded);
+}
+
+/// Those of hosts, one for each box, in a turn of their own: the box knows them again.
+bool VolumeEngine::can_repeat(const Sent& sent) const {
+    return sent.commits && sent.run->request && options_.plan.style == Style::vectored &&
+           sent.run->plan.orders[sent.order].phase == Phase::commit;
+}
+
+/// A box that has become absent need not commit: who is left is of one mind.
+void VolumeEngine::ask_again(RunPlace run) {
+    std::vector<std::size_t> orders;
+    for (auto index : std::exchange(run->unheard, {})) {
+        const auto place = number(run->plan.orders[index].to.box);
+        const bool counts = std::ranges::any_of(run->bands, [&](const Band& band) {
+            return !contains(health_.absent_at(band.stripe), place);
+        });
+        if (counts) orders.push_back(index);
     }
+    run->stage = Stage::running;
+    run->unanswered = orders.size();
+    if (orders.empty()) return turn_ended(run);
+    const auto accesses = accesses_of(*run);
+    for (auto index : orders) send_order(run, index, accesses);
+}
+
+void VolumeEngine::count_unheard(Run& run) {
+    for (auto index : std::exchange(run.unheard, {}))
+        run.uncommitted |= only(number(run.plan.orders[index].to.box));
 }
 
 void VolumeEngine::count(const Order& order) {
@@ -58,7 +89,8 @@ void VolumeEngine::send_own(RunPlace run, const Order& order,
                                   .box = {},
                                   .closes = false,
                                   .commits = false,
-                                  .parties = parties_of(order)});
+                                  .parties = parties_of(order),
+                                  .order = 0});
     own_.start(run->window, ticket, std::move(received));
 }
 
@@ -67,12 +99,23 @@ void VolumeEngine::own_order_ended(CommandTicket ticket, const OrderResult& resu
 }
 
 void VolumeEngine::answered(CommandTicket ticket, const wire::ArrayAnswer& answer) {
+    take_answer(ticket, answer, false);
+}
+
+void VolumeEngine::take_answer(CommandTicket ticket, const wire::ArrayAnswer& answer,
+                               bool is_lost) {
     auto found = sent_.find(ticket);
     if (found == sent_.end()) return;  // of a box that was given up meanwhile
     const Sent sent = std::move(found->second);
     sent_.erase(found);
     Run& run = *sent.run;
-    if (answer.outcome != wire::ArrayOutcome::done && run.stage == Stage::running)
+    if (is_lost && run.stage == Stage::running && can_repeat(sent)) {
+        run.unheard.push_back(sent.order);
+        // Unless another has its place by now, who is not to blame.
+        const bool is_there = sent.box == volume_.members[number(sent.to.box)].box;
+        run.stuck = run.stuck || is_there;
+        if (is_there) owner_.box_failed(sent.to.box, sent.to.box, answer);
+    } else if (answer.outcome != wire::ArrayOutcome::done && run.stage == Stage::running)
         order_failed(sent, answer);
     else if (sent.closes)
         run.open &= ~only(number(sent.to.box));
@@ -82,16 +125,20 @@ void VolumeEngine::answered(CommandTicket ticket, const wire::ArrayAnswer& answe
 }
 
 void VolumeEngine::lost(CommandTicket ticket) {
-    answered(ticket, {.outcome = wire::ArrayOutcome::unknown_transaction});
+    take_answer(ticket, {.outcome = wire::ArrayOutcome::unknown_transaction}, true);
 }
 
 std::vector<wire::TransactionNumber> VolumeEngine::lost(const wire::BoxIdentity& box) {
     std::vector<CommandTicket> tickets;
     std::vector<wire::TransactionNumber> left_open;
+    std::set<wire::TransactionNumber> repeated;  // what is staged there is still wanted
     for (const auto& [ticket, sent] : sent_) {
         if (sent.to.kind != PartyKind::box || sent.box != box) continue;
         tickets.push_back(ticket);
-        left_open.push_back(sent.run->transaction);
+        if (can_repeat(sent))
+            repeated.insert(sent.run->transaction);
+        else
+            left_open.push_back(sent.run->transaction);
     }
     Mask places = 0;
     for (std::uint8_t place = 0; place < volume_.boxes; ++place)
@@ -99,14 +146,19 @@ std::vector<wire::TransactionNumber> VolumeEngine::lost(const wire::BoxIdentity&
     // A box that is gone has no window; ending the request need not wait for it.
     for (auto* runs : {&runs_, &upkeeps_}) {
         for (Run& run : *runs) {
-            if ((run.open & places) != 0) left_open.push_back(run.transaction);
+            const bool unheard = std::ranges::any_of(run.unheard, [&](std::size_t index) {
+                return contains(places, number(run.plan.orders[index].to.box));
+            });
+            if (unheard || repeated.contains(run.transaction)) continue;
+            if ((run.open & places) == 0) continue;
+            left_open.push_back(run.transaction);
             run.open &= ~places;
+            // What was staged there will be no more: nobody must commit without it.
+            if (run.stage == Stage::running && !run.committed) run.failed = run.stuck = true;
         }
     }
-    for (auto ticket : tickets) answered(ticket, {.outcome = wire::ArrayOutcome::disk_failed});
-    std::ranges::sort(left_open);
-    const auto repeated = std::ranges::unique(left_open);
-    left_open.erase(repeated.begin(), repeated.end());
+    for (auto ticket : tickets)
+        take_answer(ticket, {.outcome = wire::ArrayOutcome::disk_failed}, true);
     return left_open;
 }
 
@@ -144,10 +196,18 @@ void VolumeEngine::turn_ended(RunPlace run) {
         // nothing has gone home.
         if (more && !run->committed && run->generation != volume_.generation) run->failed = true;
         if (!run->failed && more) return send_turn(run);
+        if (!run->failed && !run->unheard.empty()) {
+            run->stage = Stage::unheard;
+            if (!run->stuck) ask_again(run);  // what was to be waited for has come already
+            return;
+        }
+        count_unheard(*run);
         run->stage = Stage::ending;
         if (!run->failed) {
             judge_digests(*run);
             run->done += run->part;
+            run->uncommitted = 0;
+            run->anew = run->request && run->request->repeated;
             if (run->done == run->length) answer(*run, {});
         }
         if (run->open != 0)
@@ -167,6 +227,7 @@ void VolumeEngine::turn_ended(RunPlace run) {
 
 void VolumeEngine::run_failed(RunPlace run) {
     if (run->upkeep && !run->refusal) run->refusal = Error{Code::io_failed};
+    if (given_up_ && !run->refusal) run->refusal = given_up_;
     if (run->refusal) return refuse(run, *run->refusal);
     run->stage = Stage::waiting;
     run->stuck = run->stuck && run->generation == volume_.generation;
@@ -196,7 +257,8 @@ void VolumeEngine::send_end(RunPlace run, wire::ArrayAction action) {
                                       .box = volume_.members[box].box,
                                       .closes = true,
                                       .commits = false,
-                                      .parties = {}});
+                                      .parties = {},
+                                      .order = 0});
         owner_.carry(BoxIndex{box}, ticket,
                      {{.action = action,
                        .transaction = run->transaction,

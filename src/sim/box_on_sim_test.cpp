@@ -148,6 +148,39 @@ TEST_F(BoxOnSim, OpensAWindowUnderTheTagOfItsOrderOnlyAndNotAfterwards) {
         << "a window that is closed is nobody's to read";
 }
 
+TEST_F(BoxOnSim, TakesAWindowBackFromAPeerThatTakesNothing) {
+    set_up();
+    fill_host(0, 16 * block, 5);
+    const auto from_oak = raid::party(raid::BoxIndex{0});
+    ASSERT_EQ(order(oak, 1, Phase::stage, {fetch(raid::the_host, 0, 0, 16 * block)}).outcome,
+              ArrayOutcome::done);
+    ASSERT_EQ(order(elm, 1, Phase::parity, {fetch(from_oak, 0, 0, block)}).outcome,
+              ArrayOutcome::done);
+    // What oak sends does not arrive; nor, once it has been asked, that elm has hung up.
+    const auto link = world.network().links().back();
+    world.network().partition(link, Side::acceptor);
+    auto later = world.make_timer([&] { world.network().partition(link, Side::connector); });
+    later->set(world.now() + std::chrono::seconds(1));
+    EXPECT_EQ(order(elm, 1, Phase::parity, {fetch(from_oak, 0, 0, 16 * block)}).outcome,
+              ArrayOutcome::passive_side_failed);
+    EXPECT_EQ(abort(oak, 1), ArrayOutcome::done);
+    const raid::Piece clear{.verb = Verb::clear, .length = block};
+    EXPECT_EQ(order(oak, 2, Phase::stage, {clear}).outcome, ArrayOutcome::no_room);
+    world.run_for(std::chrono::seconds(3));
+    EXPECT_EQ(order(oak, 2, Phase::stage, {clear}).outcome, ArrayOutcome::done);
+}
+
+TEST_F(BoxOnSim, EndsTheSessionBeforeWhenItsControllerComesBack) {
+    oak.start();
+    const auto connections = [&] { return oak.node->server().connection_count(); };
+    EXPECT_EQ(connections(), 1u);
+    // The controller has lost the connection, and the box does not know.
+    world.network().half_open(world.network().links().back(), Side::connector);
+    oak.run_until([&] { return !oak.session->is_up(); });
+    oak.run_until([&] { return oak.session->is_up(); });
+    EXPECT_EQ(connections(), 1u) << "what the old one still had on its way is not obeyed any more";
+}
+
 TEST_F(BoxOnSim, RefusesAWindowTagThatIsAnothers) {
     set_up();
     raid::OrderEnvelope envelope{.address = address(oak, photos),

@@ -60,10 +60,11 @@ class Array(unittest.TestCase):
                                                "--listen", self.controller, *more)
         self.assertIn("listening", self.processes["controller"].first)
 
-    def start_box(self, name):
+    def start_box(self, name, *more):
         os.makedirs(self.path(name), exist_ok=True)
         self.processes[name] = Process("box", "serve", "--name", name, "--data", self.path(name),
-                                       "--size", "64M", "--listen", f"127.0.0.1:{self.ports[name]}")
+                                       "--size", "64M", "--listen", f"127.0.0.1:{self.ports[name]}",
+                                       *more)
 
     def weft(self, *words, status=0):
         done = subprocess.run([WEFT, *words, "--controller", self.controller], text=True,
@@ -195,6 +196,28 @@ class Array(unittest.TestCase):
                       self.weft("box", "list", "--key", self.path("other"), status=1))
         self.assertEqual(self.ask("box", "list", "--key", self.path("key")), [])
         self.assertIn(b"does not know you", self.talk(b'{"do": "list boxes", "proof": "00"}\n'))
+
+    def test_strangers_who_say_nothing_keep_nobody_out(self):
+        host, port = self.controller.split(":")
+        silent = [socket.create_connection((host, int(port)), timeout=PATIENCE) for _ in range(80)]
+        for each in silent:
+            each.sendall(b"{")
+        self.assertEqual(self.ask("box", "list"), [])
+        for each in silent:
+            each.close()
+
+    def test_boxes_and_controller_prove_that_they_know_the_key(self):
+        for name, key in (("key", "a key that is long enough"), ("other", "another key, as long")):
+            pathlib.Path(self.path(name)).write_text(key + "\n")
+        for name in ("controller", "oak", "elm"):
+            self.processes.pop(name).stop()
+        self.start_controller("--key", self.path("key"))
+        self.start_box("oak", "--key", self.path("key"))
+        self.start_box("elm", "--key", self.path("other"))
+        self.weft("box", "add", "oak", f"127.0.0.1:{self.ports['oak']}")
+        for name in ("elm", "ash"):  # ash knows none
+            self.weft("box", "add", name, f"127.0.0.1:{self.ports[name]}", status=1)
+        self.assertEqual([box["name"] for box in self.ask("box", "list")], ["oak"])
 
     def test_the_controller_leaves_when_asked_to(self):
         self.make_volume()

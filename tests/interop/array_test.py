@@ -82,7 +82,8 @@ class ArrayCase(unittest.TestCase):
         """Random writes, each verified; its process."""
         return subprocess.Popen(
             ["fio", "--name=verify", "--ioengine=nbd", f"--uri={self.uri}", "--rw=randrw",
-             "--bs=4k-64k", "--size=64M", "--iodepth=8", "--verify=crc32c", "--verify_backlog=64",
+             "--bs=4k-64k", "--size=64M", "--iodepth=8", "--verify=crc32c", "--verify_state_save=0",
+             "--verify_backlog=64",
              "--verify_fatal=1", "--time_based", f"--runtime={seconds}", "--randrepeat=0",
              "--output-format=terse", *more],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
