@@ -30,15 +30,15 @@ public:
     ~ArrayCluster() {
         disks.clear();
         transports.clear();
-        for (auto& [name, host] : hosts) {
-            host->leave();
-            EXPECT_TRUE(run_until([&] { return host->finished(); }));
+        for (auto& each : hosts) {
+            each.second->leave();
+            EXPECT_TRUE(run_until([&] { return each.second->finished(); }));
         }
         hosts.clear();
         stop_controller();
-        for (auto& [name, box] : boxes) {
-            box->stop();
-            EXPECT_TRUE(run_until([&] { return box->quiet(); }));
+        for (auto& each : boxes) {
+            each.second->stop();
+            EXPECT_TRUE(run_until([&] { return each.second->quiet(); }));
         }
         boxes.clear();
     }
