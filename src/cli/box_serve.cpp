@@ -63,7 +63,7 @@ void say_that_it_serves(const Wishes& wishes, node::BoxNode& box, const Address&
     if (wishes.as_json) {
         fmt::print("{}\n", show_json({{"event", "serving"},
                                       {"box", facts.name},
-                                      {"identity", node::to_digits(facts.box.octets)},
+                                      {"identity", to_digits(facts.box)},
                                       {"address", shown},
                                       {"free", box.free_bytes()},
                                       {"parts", facts.parts.size()}}));

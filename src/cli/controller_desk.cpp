@@ -49,7 +49,7 @@ double seconds_of(Duration duration) {
 
 json box_json(const node::BoxReport& box) {
     return {{"name", box.name},
-            {"identity", node::show_identity(box.identity.octets)},
+            {"identity", to_digits(box.identity)},
             {"address", show_address(box.address)},
             {"up", box.up},
             {"trouble", box.trouble},
@@ -91,7 +91,7 @@ json volume_json(const node::VolumeReport& report) {
                             {"bytes", rebuild.octets},
                             {"bytes_per_second_limit", rebuild.octets_per_second}});
     return {{"name", report.name},
-            {"identity", node::show_identity(status.volume.volume.octets)},
+            {"identity", to_digits(status.volume.volume)},
             {"state", raid::to_text(status.state)},
             {"size", status.size},
             {"level", status.volume.level},

@@ -39,11 +39,10 @@ std::unique_ptr<store::SqliteStore> open_store(LinuxWorld& world, const std::str
 void announce(const Wishes& wishes, const Address& listening, node::ControllerNode& controller) {
     const auto here = show_address(listening);
     if (wishes.as_json)
-        return print_news(
-            show_json({{"event", "listening"},
-                       {"address", here},
-                       {"epoch", static_cast<std::uint64_t>(controller.epoch())},
-                       {"cluster", node::show_identity(controller.cluster().octets)}}));
+        return print_news(show_json({{"event", "listening"},
+                                     {"address", here},
+                                     {"epoch", static_cast<std::uint64_t>(controller.epoch())},
+                                     {"cluster", to_digits(controller.cluster())}}));
     fmt::print(
         "The controller listens on {0}, with {1} boxes and {2} volumes.\n"
         "    weft box add NAME HOST:PORT --controller {0}\n"

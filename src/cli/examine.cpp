@@ -47,7 +47,7 @@ json members_of(const wire::ArrayVolume& volume) {
     for (std::size_t place = 0; place < volume.boxes; ++place) {
         const auto& member = volume.members[place];
         members.push_back({{"place", place},
-                           {"box", node::to_digits(member.box.octets)},
+                           {"box", to_digits(member.box)},
                            {"state", name_of(member.state)},
                            {"rebuilt_stripes", member.rebuilt_stripes}});
     }
@@ -60,14 +60,14 @@ json copy_of(ConstBuffer image) {
     const auto& volume = superblock->volume;
     return {{"whole", true},
             {"written", superblock->written},
-            {"cluster", node::to_digits(superblock->cluster.octets)},
-            {"box", node::to_digits(superblock->box.octets)},
+            {"cluster", to_digits(superblock->cluster)},
+            {"box", to_digits(superblock->box)},
             {"place", superblock->place},
             {"epoch", static_cast<std::uint64_t>(superblock->epoch)},
             {"data_offset", superblock->data_offset},
             {"data_length", superblock->data_length},
             {"volume", raid::text_of_field(volume.name)},
-            {"volume_identity", node::to_digits(volume.volume.octets)},
+            {"volume_identity", to_digits(volume.volume)},
             {"generation", static_cast<std::uint64_t>(volume.generation)},
             {"level", volume.level},
             {"chunk_bytes", volume.chunk_bytes},
@@ -84,7 +84,7 @@ std::optional<std::size_t> newest_of(ConstBuffer image) {
 }
 
 json part_of(const std::string& folder, const wire::ArrayBoxPart& part) {
-    const auto file = "part-" + node::to_digits(part.volume.octets);
+    const auto file = "part-" + to_digits(part.volume);
     auto image = beginning_of(folder + "/" + file, copies * wire::superblock_size);
     image.resize(copies * wire::superblock_size);
     json told = {{"file", file}, {"size", part.size}, {"begun", part.begun}};
@@ -102,12 +102,11 @@ json look_at(const std::string& folder) {
     if (!facts)
         throw Refusal{
             fmt::format("{}: this is not a box's file, or it is damaged", show_foreign(path))};
-    json told = {
-        {"name", facts->name},
-        {"identity", node::to_digits(facts->box.octets)},
-        {"cluster", facts->is_blank() ? json() : json(node::to_digits(facts->cluster.octets))},
-        {"epoch", static_cast<std::uint64_t>(facts->epoch)},
-        {"parts", json::array()}};
+    json told = {{"name", facts->name},
+                 {"identity", to_digits(facts->box)},
+                 {"cluster", facts->is_blank() ? json() : json(to_digits(facts->cluster))},
+                 {"epoch", static_cast<std::uint64_t>(facts->epoch)},
+                 {"parts", json::array()}};
     for (const auto& part : facts->parts) told["parts"].push_back(part_of(folder, part));
     return told;
 }

@@ -16,6 +16,11 @@ std::optional<Octets<16>> network_address_of(std::string_view host);
 /// The other way; what is an IPv4 address is written as one.
 std::string host_of(const Octets<16>& network_address);
 
+/// Where somebody listens on all addresses there are: none that others could be told.
+inline bool is_every_address(std::string_view host) {
+    return host.empty() || host == "0.0.0.0" || host == "::" || host == "*";
+}
+
 inline Address address_of(const Octets<16>& network_address, std::uint16_t port) {
     return Address::tcp(host_of(network_address), port);
 }

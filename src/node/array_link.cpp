@@ -2,6 +2,7 @@
 #include "node/array_link.hpp"
 
 #include "base/error_text.hpp"
+#include "node/chance.hpp"
 
 namespace weft::node {
 
@@ -33,12 +34,6 @@ Result<void> ArrayLink::prepare_link(std::shared_ptr<verbs::ProtectionDomain> do
     return queue_pair().post(verbs::ReceiveRequest{.id = 0, .local = {&place, 1}});
 }
 
-Octets<32> ArrayLink::fresh_number() {
-    Octets<32> octets;
-    for (auto& octet : octets) octet = static_cast<std::uint8_t>(world_.random());
-    return octets;
-}
-
 Result<void> ArrayLink::send_inline(ConstBuffer octets) {
     const verbs::LocalMemory place{
         .address = reinterpret_cast<std::uintptr_t>(octets.data()),
@@ -62,7 +57,7 @@ Result<void> InboundLink::accept(verbs::ConnectionRequest& request,
                                  const wire::ArrayGreeting& greeting, wire::Epoch epoch,
                                  std::shared_ptr<verbs::ProtectionDomain> domain) {
     greeting_ = greeting;
-    welcome_ = {.epoch = epoch, .fresh = fresh_number(), .proof = {}};
+    welcome_ = {.epoch = epoch, .fresh = octets_of_chance<32>(world_), .proof = {}};
     welcome_.proof = array_proof(secret_, greeting_, welcome_, Prover::accepting);
     std::array<std::byte, wire_size<wire::ArrayWelcome>()> octets;
     encode(welcome_, octets);

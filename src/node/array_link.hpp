@@ -61,7 +61,6 @@ protected:
     /// The queue pair, with one receive, and no rights for the peer.
     Result<void> prepare_link(std::shared_ptr<verbs::ProtectionDomain> domain,
                               std::uint32_t receive_size);
-    Octets<32> fresh_number();
     Result<void> send_inline(ConstBuffer octets);
     verbs::ConnectOptions connect_options(ConstBuffer private_data) const;
 

@@ -3,6 +3,7 @@
 
 #include "base/error_text.hpp"
 #include "node/array_link.hpp"
+#include "node/chance.hpp"
 
 namespace weft::node {
 
@@ -20,7 +21,7 @@ constexpr std::uint32_t confirmations_max = 8;
 
 Result<void> OutboundLink::connect(const Address& where, wire::ArrayGreeting greeting,
                                    std::shared_ptr<verbs::ProtectionDomain> domain) {
-    greeting.fresh = fresh_number();
+    greeting.fresh = octets_of_chance<32>(world_);
     greeting_ = greeting;
     std::array<std::byte, wire_size<wire::ArrayGreeting>()> octets;
     encode(greeting_, octets);

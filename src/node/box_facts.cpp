@@ -67,14 +67,4 @@ Result<BoxFacts> parse_box_facts(ConstBuffer octets) {
     return facts;
 }
 
-std::string to_digits(const Octets<16>& identity) {
-    constexpr const char* digits = "0123456789abcdef";
-    std::string text;
-    for (auto octet : identity) {
-        text += digits[octet >> 4];
-        text += digits[octet & 15];
-    }
-    return text;
-}
-
 }  // namespace weft::node

@@ -32,7 +32,4 @@ std::vector<std::byte> encode_box_facts(const BoxFacts& facts);
 /// `truncated`, or `malformed` for a wrong key or checksum, or two parts of one volume.
 Result<BoxFacts> parse_box_facts(ConstBuffer octets);
 
-/// 32 digits, as files and people call an identity.
-std::string to_digits(const Octets<16>& identity);
-
 }  // namespace weft::node

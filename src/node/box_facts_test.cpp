@@ -48,9 +48,5 @@ TEST(BoxFacts, CannotNameOneVolumeTwice) {
     EXPECT_FALSE(parse_box_facts(encode_box_facts(facts)));
 }
 
-TEST(BoxFacts, AreCalledByDigits) {
-    EXPECT_EQ(to_digits({0x0f, 0xa0}), "0fa00000000000000000000000000000");
-}
-
 }  // namespace
 }  // namespace weft::node

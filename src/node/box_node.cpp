@@ -4,6 +4,7 @@
 
 #include "base/error_text.hpp"
 #include "node/array_address.hpp"
+#include "node/chance.hpp"
 #include "node/cluster_key.hpp"
 #include "wire/array_host.hpp"
 #include "wire/array_names.hpp"
@@ -16,21 +17,6 @@ constexpr std::size_t peers_of_a_box_max = 255;  ///< of all its volumes: what a
 
 raid::CommandTicket ticket_of(scsi::VendorCall& call) {
     return raid::CommandTicket{reinterpret_cast<std::uintptr_t>(&call)};
-}
-
-wire::ArrayConnectionEnd box_end(const wire::BoxIdentity& box) {
-    return {.role = wire::ArrayRole::box, .identity = box};
-}
-wire::ArrayConnectionEnd host_end(wire::HostSession session) {
-    return {.role = wire::ArrayRole::host, .identity = wire::identity_of(session)};
-}
-
-void fill_with_chance(World& world, Octets<16>& octets) {
-    for (std::size_t at = 0; at < octets.size(); at += 8) {
-        const auto word = world.random();
-        for (std::size_t i = 0; i < 8; ++i)
-            octets[at + i] = static_cast<std::uint8_t>(word >> 8 * i);
-    }
 }
 
 }  // namespace
@@ -51,7 +37,7 @@ BoxNode::~BoxNode() {
 // ------------------------------------------------------------------------------------- starting
 
 std::string BoxNode::path_of(const wire::VolumeIdentity& volume) const {
-    return options_.folder + "/part-" + to_digits(volume.octets);
+    return options_.folder + "/part-" + to_digits(volume);
 }
 
 void BoxNode::refuse_to_start(std::string why) {
@@ -85,7 +71,7 @@ std::optional<std::string> BoxNode::take_facts(ConstBuffer octets) {
 
 void BoxNode::become_somebody() {
     facts_ = {.box = {}, .cluster = {}, .epoch = {}, .name = options_.name, .parts = {}};
-    fill_with_chance(world_, facts_.box.octets);
+    facts_.box.octets = octets_of_chance<16>(world_);
     save([this](Result<void> saved) {
         if (!saved) return refuse_to_start(facts_path() + ": " + to_text(saved.error()));
         start_serving();
@@ -147,7 +133,7 @@ std::optional<std::string> BoxNode::judge(const BoxPart& part,
                                           const wire::ArrayBoxPart& entry) const {
     const auto& superblock = part.superblock();
     if (superblock.box != facts_.box)
-        return "this is a disk of another box (" + to_digits(superblock.box.octets) + ")";
+        return "this is a disk of another box (" + to_digits(superblock.box) + ")";
     if (superblock.cluster != facts_.cluster) return "this is a disk of another cluster";
     if (superblock.volume.volume != entry.volume) return "this is a disk of another volume";
     if (part.size() < superblock.data_offset + superblock.data_length)
@@ -156,7 +142,7 @@ std::optional<std::string> BoxNode::judge(const BoxPart& part,
 }
 
 void BoxNode::start_serving() {
-    links_->appear_as(box_end(facts_.box), std::nullopt);
+    links_->appear_as(wire::box_end(facts_.box), std::nullopt);
     links_->set_office(facts_.cluster, facts_.epoch);
     links_->on_event([this](const ArrayLinks::Event& event) {
         if (event.kind == ArrayLinks::Event::Kind::refused ||
@@ -308,7 +294,7 @@ void BoxNode::take_peers(Call& call, const Command& command) {
         if (!boxes) return answer(call, Outcome::malformed);
         for (const auto& before : std::exchange(met_, {}))
             if (std::ranges::find(*boxes, before, &wire::ArrayPeer::box) == boxes->end())
-                links_->forget(box_end(before));
+                links_->forget(wire::box_end(before));
         return answer(call, know(*boxes) ? Outcome::done : Outcome::no_room);
     }
     const auto host = decode<wire::ArrayHostAdmission>(command.parameters);
@@ -334,7 +320,7 @@ bool BoxNode::know(std::span<const wire::ArrayPeer> boxes) {
     for (const auto& peer : boxes) {
         if (peer.box == facts_.box) continue;
         const auto known =
-            links_->know(box_end(peer.box), peer.secret, address_of(peer.address, peer.port));
+            links_->know(wire::box_end(peer.box), peer.secret, address_of(peer.address, peer.port));
         if (known) met_.insert(peer.box);
         all = all && known.has_value();
     }
@@ -343,7 +329,7 @@ bool BoxNode::know(std::span<const wire::ArrayPeer> boxes) {
 
 bool BoxNode::know(const wire::ArrayHostAdmission& host) {
     return links_
-        ->know(host_end(host.host), host.secret, address_of(host.network_address, host.port))
+        ->know(wire::host_end(host.host), host.secret, address_of(host.network_address, host.port))
         .has_value();
 }
 
@@ -356,7 +342,7 @@ void BoxNode::admit(const wire::ArrayHostAdmission& host) {
 }
 
 void BoxNode::dismiss(wire::HostSession host) {
-    links_->forget(host_end(host));
+    links_->forget(wire::host_end(host));
 }
 
 }  // namespace weft::node

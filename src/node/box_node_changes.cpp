@@ -56,7 +56,7 @@ void BoxNode::take_epoch(Call& call, const Command& command) {
     auto told = [this, &call](Outcome outcome) { end_change(call, outcome); };
     if (address.epoch <= facts_.epoch) return end_change(call, Outcome::other_epoch);
     const auto before = facts_;
-    if (facts_.is_blank()) tell("this box is part of cluster " + to_digits(address.cluster.octets));
+    if (facts_.is_blank()) tell("this box is part of cluster " + to_digits(address.cluster));
     facts_.cluster = address.cluster;
     facts_.epoch = address.epoch;
     // What an older controller's orders are about to do ends here, and not when the disk knows.

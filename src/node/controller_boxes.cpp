@@ -5,6 +5,7 @@
 
 #include "base/error_text.hpp"
 #include "node/array_address.hpp"
+#include "node/chance.hpp"
 #include "node/controller_node.hpp"
 #include "raid/records.hpp"
 #include "raid/superblock.hpp"
@@ -50,7 +51,7 @@ ControllerBox* ControllerNode::find_box(const std::string& name) {
 
 std::string ControllerNode::box_name(const wire::BoxIdentity& box) const {
     auto found = boxes_.find(box);
-    return found == boxes_.end() ? show_identity(box.octets) : found->second->name();
+    return found == boxes_.end() ? to_digits(box) : found->second->name();
 }
 
 bool ControllerNode::is_member(const wire::BoxIdentity& box) const {
@@ -206,7 +207,7 @@ void ControllerNode::joined(wire::ClusterIdentity cluster, wire::Epoch epoch,
              if (!*alive) return;
              if (kept) cluster_ = cluster;
              if (links_) links_->set_office(cluster_, epoch_);
-             if (kept) note("", "", "is the controller of " + show_identity(cluster.octets));
+             if (kept) note("", "", "is the controller of " + to_digits(cluster));
              told(kept.has_value());
          });
 }
@@ -252,7 +253,7 @@ const ArraySecret& ControllerNode::secret_of(const wire::BoxIdentity& one,
                                              const wire::BoxIdentity& other) {
     const auto pair = one < other ? BoxPair{one, other} : BoxPair{other, one};
     auto [found, made] = secrets_.try_emplace(pair);
-    if (made) found->second = new_secret();
+    if (made) found->second = octets_of_chance<32>(world_);
     return found->second;
 }
 

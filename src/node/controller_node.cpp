@@ -6,22 +6,11 @@
 
 #include "base/error_text.hpp"
 #include "node/array_address.hpp"
+#include "node/chance.hpp"
 #include "raid/records.hpp"
 #include "raid/superblock.hpp"
 
 namespace weft::node {
-namespace {
-
-wire::ArrayConnectionEnd host_end(wire::HostSession session) {
-    return {.role = wire::ArrayRole::host, .identity = wire::identity_of(session)};
-}
-
-bool is_any(const std::string& host) {
-    return host.empty() || host == "0.0.0.0" || host == "::" || host == "*";
-}
-
-}  // namespace
-
 struct ControllerNode::Start final {
     struct Election final : raid::MetadataElection {
         explicit Election(ControllerNode& node) : owner(node) {}
@@ -108,8 +97,9 @@ void ControllerNode::remembered(Result<void> outcome) {
     if (!outcome) return fail(outcome.error());
     auto known = read_controller_records(start_->reading.records);
     if (!known) return fail(known.error());
-    cluster_ = known->cluster ? known->cluster->cluster : wire::ClusterIdentity{new_identity()};
-    controller_ = known->cluster ? known->cluster->controller : new_identity();
+    cluster_ = known->cluster ? known->cluster->cluster
+                              : wire::ClusterIdentity{octets_of_chance<16>(world_)};
+    controller_ = known->cluster ? known->cluster->controller : octets_of_chance<16>(world_);
     box_records_ = std::move(known->boxes);
     spares_ = std::move(known->spares);
     auto opened = open();
@@ -144,7 +134,7 @@ Result<Address> ControllerNode::open() {
     links_->set_office(cluster_, epoch_);
     auto reach = options_.reach.value_or(address);
     if (reach.port == 0) reach.port = address.port;
-    if (is_any(reach.host)) return address;
+    if (is_every_address(reach.host)) return address;
     WEFT_TRY(auto numbers, world_.resolve(reach));
     auto octets = network_address_of(numbers.front().host);
     if (!octets) return address;
@@ -152,8 +142,8 @@ Result<Address> ControllerNode::open() {
                                         .host = own_session,
                                         .port = reach.port,
                                         .network_address = *octets,
-                                        .secret = new_secret()};
-    links_->appear_as(host_end(own_session), self.secret);
+                                        .secret = octets_of_chance<32>(world_)};
+    links_->appear_as(wire::host_end(own_session), self.secret);
     admitted_[own_session] = self;
     return address;
 }
@@ -168,18 +158,6 @@ void ControllerNode::keep(std::vector<raid::MetadataChange> changes,
     commit.epoch = epoch_;
     commit.changes = std::move(changes);
     store_.commit(commit);
-}
-
-Octets<16> ControllerNode::new_identity() {
-    Octets<16> octets{};
-    for (auto& octet : octets) octet = static_cast<std::uint8_t>(world_.random());
-    return octets;
-}
-
-ArraySecret ControllerNode::new_secret() {
-    ArraySecret octets{};
-    for (auto& octet : octets) octet = static_cast<std::uint8_t>(world_.random());
-    return octets;
 }
 
 void ControllerNode::note(const std::string& volume, const std::string& box,
@@ -209,10 +187,10 @@ void ControllerNode::admit_host(wire::ArrayHostAdmission host,
     if (admitted_.size() >= hosts_max) return told(std::nullopt);
     // Never the number of another controller's session: a box could still have that one's secret.
     host.host = wire::HostSession{static_cast<std::uint64_t>(epoch_) << 32 | (++sessions_ + 1)};
-    host.secret = new_secret();
+    host.secret = octets_of_chance<32>(world_);
     admitted_[host.host] = host;
     if (links_ && options_.in_band)
-        (void)links_->know(host_end(host.host), host.secret,
+        (void)links_->know(wire::host_end(host.host), host.secret,
                            address_of(host.network_address, host.port));
     auto round = Round::make([told = std::move(told), host] { told(host); });
     // A box that is lost over it, or about to be up, hears of the host when it is.
@@ -224,7 +202,7 @@ void ControllerNode::admit_host(wire::ArrayHostAdmission host,
 
 void ControllerNode::dismiss_host(wire::HostSession host) {
     if (admitted_.erase(host) == 0) return;
-    if (links_) links_->forget(host_end(host));
+    if (links_) links_->forget(wire::host_end(host));
     for (const auto& [identity, box] : boxes_)
         if (box->is_up()) box->dismiss(host);
 }

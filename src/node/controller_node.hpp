@@ -150,8 +150,6 @@ private:
     /// Boxes of one volume are to know each other; told when all that are up do.
     void acquaint(const wire::ArrayVolume& volume, std::function<void()> told);
     const ArraySecret& secret_of(const wire::BoxIdentity& one, const wire::BoxIdentity& other);
-    ArraySecret new_secret();
-    Octets<16> new_identity();
     ControllerBox* find_box(const std::string& name);
     ControllerVolume* find_volume(const std::string& name);
     std::optional<std::uint8_t> place_of(const ControllerVolume& volume, const std::string& member);

@@ -32,21 +32,11 @@ Result<void> take(ControllerRecords& known, const std::string& name, ConstBuffer
 
 }  // namespace
 
-std::string show_identity(const Octets<16>& octets) {
-    constexpr const char* digits = "0123456789abcdef";
-    std::string text;
-    for (auto octet : octets) {
-        text += digits[octet >> 4];
-        text += digits[octet & 0xf];
-    }
-    return text;
-}
-
 std::string box_record_name(const wire::BoxIdentity& box) {
-    return "boxes/" + show_identity(box.octets);
+    return "boxes/" + to_digits(box);
 }
 std::string spare_record_name(const wire::BoxIdentity& box) {
-    return "spares/" + show_identity(box.octets);
+    return "spares/" + to_digits(box);
 }
 
 Result<ControllerRecords> read_controller_records(NamedRecords records) {

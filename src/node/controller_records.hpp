@@ -14,9 +14,6 @@
 
 namespace weft::node {
 
-/// "0a1b…", 32 digits.
-std::string show_identity(const Octets<16>& octets);
-
 std::string box_record_name(const wire::BoxIdentity& box);
 std::string spare_record_name(const wire::BoxIdentity& box);
 inline constexpr const char* cluster_record_name = "cluster";

@@ -70,7 +70,7 @@ Result<void> ControllerVolume::start(std::span<const wire::ArrayRebuildRecord> r
     const auto target = wire::volume_target_name(name_);
     if (auto added = around_.server.add_target(target, {}); !added) return added;
     scsi::UnitOptions options;
-    options.seed = show_identity(identity_.octets);
+    options.seed = to_digits(identity_);
     options.product = "volume";
     options.block_bytes = raid::slice_size;
     options.transfer_bytes = raid::limits::request_bytes;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error_text.hpp"
+#include "node/chance.hpp"
 #include "node/controller_node.hpp"
 #include "raid/records.hpp"
 #include "raid/superblock.hpp"
@@ -81,7 +82,7 @@ ControllerNode::Refusal ControllerNode::plan_creation(const VolumeWishes& wishes
         return "there is a volume " + wishes.name + " already";
     if (volumes_.size() >= volumes_max) return "there are too many volumes";
     auto& volume = creation.volume;
-    volume.volume = {new_identity()};
+    volume.volume = {octets_of_chance<16>(world_)};
     (void)raid::set_field(volume.name, wishes.name);
     volume.generation = wire::Generation{1};
     volume.level = static_cast<std::uint8_t>(wishes.level);

@@ -9,10 +9,6 @@ namespace weft::node {
 
 namespace {
 
-bool is_every_address(const std::string& host) {
-    return host == "0.0.0.0" || host == "::" || host == "*";
-}
-
 std::shared_ptr<IscsiTransport> make_transport(World& world, bool over_rdma) {
     if (over_rdma)
         return std::make_shared<IscsiIserTransport>(world, iscsi::IserInitiator::Options{});
@@ -77,7 +73,7 @@ HostNode::HostNode(World& world, Options options, Holder holder)
     world_.defer([this, alive = alive_] {
         if (!*alive) return;
         const auto& host = options_.listen.host;
-        if (!host.empty() && !is_every_address(host)) return begin(host, host);
+        if (!is_every_address(host)) return begin(host, host);
         constexpr Duration patience = std::chrono::seconds(10);
         own_address_ = std::make_unique<OwnAddress>(*this, world_.now() + patience);
         if (auto asked = own_address_->ask(options_.controller); !asked)

@@ -25,22 +25,11 @@ inline constexpr auto record_kind<wire::ArrayHostRecord> = wire::ArrayRecordKind
 template <>
 inline constexpr auto record_kind<wire::ArrayRebuildRecord> = wire::ArrayRecordKind::rebuild;
 
-/// Two digits for each octet: identities in the names of records.
-template <class Tag>
-std::string hexadecimal(const wire::ArrayIdentity<Tag>& identity) {
-    std::string text;
-    for (auto octet : identity.octets) {
-        constexpr char digits[] = "0123456789abcdef";
-        text += digits[octet >> 4];
-        text += digits[octet & 15];
-    }
-    return text;
-}
 inline std::string volume_record_name(const wire::VolumeIdentity& volume) {
-    return "volumes/" + hexadecimal(volume);
+    return "volumes/" + to_digits(volume);
 }
 inline std::string rebuild_record_name(const wire::VolumeIdentity& volume, std::uint8_t place) {
-    return "rebuilds/" + hexadecimal(volume) + "/" + std::to_string(place);
+    return "rebuilds/" + to_digits(volume) + "/" + std::to_string(place);
 }
 
 template <class Body>

@@ -391,7 +391,7 @@ TEST_F(BoxOnSim, DoesNotStartInAnothersFolderOrWithAnothersDisk) {
     facts = elms;
     facts.box = {{1, 2}};
     EXPECT_EQ(lies(facts), elm.part_path(photos) + ": this is a disk of another box (" +
-                               node::to_digits(elms.box.octets) + ")");
+                               to_digits(elms.box) + ")");
     facts = elms;
     facts.cluster = {{3}};
     EXPECT_EQ(lies(facts), elm.part_path(photos) + ": this is a disk of another cluster");

@@ -30,6 +30,21 @@ struct ArrayConnectionEnd {
     bool operator==(const ArrayConnectionEnd&) const = default;
 };
 
+/// A host's session as the identity of a connection's end, and of a party of an order.
+constexpr BoxIdentity identity_of(HostSession session) {
+    BoxIdentity identity;
+    for (std::size_t i = 0; i < 8; ++i)
+        identity.octets[15 - i] =
+            static_cast<std::uint8_t>(static_cast<std::uint64_t>(session) >> 8 * i);
+    return identity;
+}
+constexpr ArrayConnectionEnd box_end(const BoxIdentity& box) {
+    return {.role = ArrayRole::box, .identity = box};
+}
+constexpr ArrayConnectionEnd host_end(HostSession session) {
+    return {.role = ArrayRole::host, .identity = identity_of(session)};
+}
+
 struct ArrayGreeting {
     ClusterIdentity cluster{};
     Epoch epoch{};

@@ -155,13 +155,4 @@ struct HostAnswer {
 };
 static_assert(wire_size<HostAnswer>() == 24);
 
-/// A host's session as the identity of a connection's end, and of a party of an order.
-constexpr BoxIdentity identity_of(HostSession session) {
-    BoxIdentity identity;
-    for (std::size_t i = 0; i < 8; ++i)
-        identity.octets[15 - i] =
-            static_cast<std::uint8_t>(static_cast<std::uint64_t>(session) >> 8 * i);
-    return identity;
-}
-
 }  // namespace weft::wire

@@ -44,6 +44,10 @@ BoxIdentity session(std::uint64_t number) {
     return identity;
 }
 
+TEST(ArrayIdentity, IsWrittenInDigits) {
+    EXPECT_EQ(to_digits(BoxIdentity{{0x0f, 0xa0}}), "0fa00000000000000000000000000000");
+}
+
 TEST(ArrayOrder, IsACommandBlockAHeaderPartiesAndPieces) {
     HeaderWalk walk("raid/order.hex");
     walk.expect(ArrayCommandBlock{.action = ArrayAction::vectored_order,

@@ -137,7 +137,7 @@ public:
     }
     wire::BoxIdentity identity() const { return node->facts().box; }
     std::string part_path(const wire::VolumeIdentity& volume) const {
-        return "/" + name + "/part-" + node::to_digits(volume.octets);
+        return "/" + name + "/part-" + to_digits(volume);
     }
 
     void run_until(const std::function<bool()>& done) {
