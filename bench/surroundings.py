@@ -49,14 +49,16 @@ def network_namespace():
     return str(os.stat("/proc/self/ns/net").st_ino)
 
 
-def enter_namespace(*targets):
+def enter_namespace(*targets, with_mounts=False):
     """Builds these, starts this program again inside a namespace, and furnishes that. It goes when
-    its last process does."""
+    its last process does. With mounts: what is mounted then is seen by us alone."""
     if MARK not in os.environ:
         build(*targets)
         as_nobody = ["--map-root-user"] if os.geteuid() else []
         os.environ[MARK] = network_namespace()
-        os.execvp("unshare", ["unshare", "--net", *as_nobody, sys.executable, *sys.argv])
+        with_mounts = ["--mount"] if with_mounts else []
+        os.execvp("unshare", ["unshare", "--net", *with_mounts, *as_nobody, sys.executable,
+                              *sys.argv])
     if network_namespace() == os.environ[MARK]:
         sys.exit(f"{MARK} is set, but this is no namespace of our own; unset it")
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)

@@ -84,6 +84,10 @@ public:
 
     /// Calls `task` from the loop whenever the signal comes; it then has no other effect.
     virtual Result<void> on_signal(int number, std::function<void()> task) = 0;
+    /// Calls `work` on a thread of the file engine's, for what has to wait for a disk and has no
+    /// other way to; then `done` from the loop, never from inside. `work` touches nothing the loop
+    /// may. Several run at once: who wants one after another gives the next when one is done.
+    virtual void call_on_thread(std::function<void()> work, std::function<void()> done) = 0;
     /// What FileEngine::automatic has become.
     virtual FileEngine file_engine() const = 0;
 };

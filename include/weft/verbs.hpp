@@ -155,6 +155,11 @@ public:
     /// the network: the last bytes a peer read of it may have to be sent again. A fast_register of
     /// the tag waits for the end of that.
     virtual bool is_still_lent() const = 0;
+    /// Of a tag from allocate_tag(), what fast_register does, at once and without a queue pair: for
+    /// memory that no connection in particular is about. `exhausted` while it is_still_lent().
+    virtual Result<void> open(const FastRegistration& registration) = 0;
+    /// What local_invalidate does. The tag opens nothing until it is opened again.
+    virtual Result<void> close() = 0;
 
     /// The whole, or a part, as work wants it.
     LocalMemory local(std::uint64_t offset, std::uint32_t bytes) const {

@@ -48,10 +48,9 @@ protected:
                 ASSERT_EQ(spoken, node::Spoken::mpa);
                 ASSERT_TRUE(iser_target->respond(std::move(stream), read_already));
             });
-        listener = std::move(
-            *world->listen(Address::tcp("127.0.0.1", 0), [this](std::unique_ptr<Stream> stream) {
-                first->add(std::move(stream));
-            }));
+        listener = std::move(*world->listen(
+            Address::tcp("127.0.0.1", 0),
+            [this](std::unique_ptr<Stream> stream) { first->add(std::move(stream)); }));
         auto made = iser_initiator->connect(listener->address(), initiator);
         ASSERT_TRUE(made);
         initiator.mover = std::move(*made);

@@ -99,6 +99,16 @@ public:
         effect = what;
         offset = length = 0;
     }
+    /// Both ways. Neither may be empty: that is a command with one direction.
+    void set_data_both(std::span<const Buffer> pieces, std::uint32_t size_out,
+                       std::span<const Buffer> places, std::uint32_t size_in) {
+        data_out = pieces;
+        data_in = places;
+        command.read = command.write = true;
+        command.expected_transfer_length = size_out;
+        encode(wire::BidirectionalReadLength{size_in}, read_length_);
+        additional_headers = read_length_;
+    }
     void set_data_in(std::span<const Buffer> places, std::uint32_t size) {
         data_in = places;
         command.read = size > 0;
@@ -115,6 +125,9 @@ protected:
     InitiatorCommand(const InitiatorCommand&) = default;
     InitiatorCommand& operator=(const InitiatorCommand&) = default;
     ~InitiatorCommand() = default;
+
+private:
+    std::array<std::byte, wire_size<wire::BidirectionalReadLength>()> read_length_{};
 };
 
 /// Whether what one replaces is, in part, what the other replaces.

@@ -201,6 +201,15 @@ void InitiatorSession::give_up(Error why) {
     }
 }
 
+void InitiatorSession::forget_all() {
+    slots_ = {};
+    under_way_ = again_under_way_ = again_later_ = 0;
+    rescue_.reset();
+    later_.clear();
+    while (!first_.empty()) first_.pop_front();
+    while (!waiting_.empty()) waiting_.pop_front();
+}
+
 void InitiatorSession::leave() {
     leaving_ = true;
     if (state_ == State::logging_in) return end_session({.code = Code::disconnected});

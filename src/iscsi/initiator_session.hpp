@@ -97,6 +97,9 @@ public:
     void drop(Error why) { end_session(why); }
     /// All that waits ends with this error: nobody believes any more that the session comes back.
     void give_up(Error why);
+    /// Before the end, and nothing else follows: no command is told of it, they are their makers'
+    /// again. Their memory is, when the movers are destroyed.
+    void forget_all();
     /// Says goodbye when nothing is under way; then session_down comes with Code::disconnected.
     void leave();
 

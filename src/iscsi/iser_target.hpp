@@ -54,6 +54,8 @@ public:
                                                          TargetDatamoverUser& user,
                                                          const ConnectionTerms& terms);
 
+    /// Others may have connections of their own at it.
+    verbs::Device& device() { return *device_; }
     std::size_t receives() const { return receives_->count(); }
     std::size_t connections() const { return movers_.size(); }
 

@@ -8,17 +8,11 @@
 #include <cstdio>
 
 #include "base/check.hpp"
-#include "linux/descriptor.hpp"
+#include "linux/stable_folder.hpp"
 #include "linux/system_error.hpp"
 
 namespace weft::linux {
 namespace {
-
-std::string folder_of(const std::string& path) {
-    const auto slash = path.rfind('/');
-    if (slash == std::string::npos) return ".";
-    return slash == 0 ? "/" : path.substr(0, slash);
-}
 
 int write_all(int file, ConstBuffer contents) {
     while (!contents.empty()) {
@@ -53,9 +47,7 @@ public:
             if (const int failed = write_all(file.number(), contents_)) return failed;
         }
         if (::rename(beside.c_str(), path_.c_str()) < 0) return -errno;
-        Descriptor folder(::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-        if (!folder.is_open() || ::fsync(folder.number()) < 0) return -errno;
-        return 0;
+        return make_entry_stable(path_);
     }
     void finished(std::int64_t number) override { owner_.replaced(number); }
 

@@ -12,6 +12,27 @@
 #include "linux/thread_file_io.hpp"
 
 namespace weft::linux {
+namespace {
+
+/// Owns itself, from start() to finished().
+class ThreadCall final : public FileOperation {
+public:
+    ThreadCall(std::function<void()> work, std::function<void()> done)
+        : work_(std::move(work)), done_(std::move(done)) {
+        kind = Kind::call;
+    }
+
+    std::int64_t on_thread() override { return work_(), 0; }
+    void finished(std::int64_t) override {
+        const std::unique_ptr<ThreadCall> self(this);
+        done_();
+    }
+
+private:
+    std::function<void()> work_, done_;
+};
+
+}  // namespace
 
 Result<std::unique_ptr<World>> World::make(const LinuxWorldOptions& options) {
     if (auto usable = check_tcp_options(options); !usable) return usable.error();
@@ -59,6 +80,12 @@ Result<void> World::choose_files(FileEngine wanted) {
 
 Result<void> World::on_signal(int number, std::function<void()> task) {
     return signals_.on_signal(number, std::move(task));
+}
+
+void World::call_on_thread(std::function<void()> work, std::function<void()> done) {
+    if (files_) return files_->start(*new ThreadCall(std::move(work), std::move(done)));
+    // A world without files has no threads either: slow, but done.
+    defer([work = std::move(work), done = std::move(done)] { work(), done(); });
 }
 
 std::unique_ptr<Timer> World::make_timer(std::function<void()> task) {

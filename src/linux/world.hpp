@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "linux/connection.hpp"
+#include "linux/disk_files.hpp"
 #include "linux/event_loop.hpp"
 #include "linux/file_io.hpp"
 #include "linux/signals.hpp"
@@ -38,6 +39,7 @@ public:
     bool owns(int descriptor) const override { return loop_->watches(descriptor); }
     void abandon() override { loop_->abandon(); }
     Result<void> on_signal(int number, std::function<void()> task) override;
+    void call_on_thread(std::function<void()> work, std::function<void()> done) override;
     FileEngine file_engine() const override { return file_engine_; }
 
     Instant now() const override { return loop_->now(); }
@@ -51,6 +53,10 @@ public:
                                             const Address& from) override;
     Result<std::vector<Address>> resolve(const Address& address) override;
     Result<std::unique_ptr<BlockDevice>> open_disk(const DiskOptions& options) override;
+    Result<void> provide_disk(const std::string& path, std::uint64_t size) override {
+        return provide_disk_file(path, size);
+    }
+    Result<void> remove_disk(const std::string& path) override { return remove_disk_file(path); }
     Result<std::vector<std::byte>> read_file(const std::string& path) override;
     void replace_file(const std::string& path, ConstBuffer contents,
                       std::function<void(Result<void>)> done) override;

@@ -60,8 +60,10 @@ void FirstOctets::Reader::filled(std::size_t count) {
     if (may_be_mpa && have_ < octets_.size()) return;
     auto taken = owner_.take(*this);  // what it has read lives until told_ is through
     auto told = owner_.told_;         // who may destroy the owner
-    told(std::move(stream), may_be_mpa ? Spoken::mpa : Spoken::iscsi,
-         ConstBuffer(octets_).first(have_));
+    const auto spoken = may_be_mpa                     ? Spoken::mpa
+                        : octets_[0] == std::byte{'{'} ? Spoken::json
+                                                       : Spoken::iscsi;
+    told(std::move(stream), spoken, ConstBuffer(octets_).first(have_));
 }
 
 }  // namespace weft::node

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells apart what connections to one port speak, by the first octets they send: iSCSI over TCP, or
-// MPA, which opens an RDMA connection ("MPA ID Req Frame"). Nothing is answered and nothing lost:
-// what was read goes with the stream.
+// Tells apart what connections to one port speak, by the first octets they send: iSCSI over TCP,
+// MPA, which opens an RDMA connection ("MPA ID Req Frame"), or JSON, by which people manage an
+// array. Nothing is answered and nothing lost: what was read goes with the stream.
 //
 // Who connects and does not say enough in time is closed, and no more than so many are waited for
 // at once.
@@ -18,7 +18,8 @@ namespace weft::node {
 
 enum class Spoken : std::uint8_t {
     mpa,
-    iscsi,  ///< or whatever is not MPA: the iSCSI layer knows what to make of it
+    iscsi,  ///< or whatever is none of the others: the iSCSI layer knows what to make of it
+    json,   ///< the first octet is '{', which begins no Login Request
 };
 
 /// As if the world brought these octets now: before Stream::drive(), for an engine that takes over

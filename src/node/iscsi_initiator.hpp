@@ -37,6 +37,9 @@ struct IscsiInitiatorOptions {
     std::string initiator_name;
     std::size_t connections = 1;
     bool discovery = false;
+    /// By which the target knows the session: one with the same takes the place of the one before,
+    /// which is ended first with all it had under way. None: a number by chance.
+    std::optional<std::uint64_t> session_number{};
     bool send_writes_again = true;
     /// How long a command may take before it is aborted and its maker hears that time ran out.
     /// Zero: as long as it likes.

@@ -57,8 +57,10 @@ IscsiServer::IscsiServer(World& world, Options options)
       first_octets_(
           world, {.waiting_max = iscsi::logins_max, .patience = iscsi::login_time},
           [this](std::unique_ptr<Stream> stream, Spoken spoken, ConstBuffer read_already) {
-              if (spoken == Spoken::mpa)
+              if (spoken == Spoken::mpa && iser_)
                   (void)iser_->respond(std::move(stream), read_already);  // refused, it is closed
+              else if (spoken == Spoken::json && options_.json)
+                  options_.json(std::move(stream), read_already);
               else
                   begin_tcp(std::move(stream), read_already);
           }) {
@@ -210,7 +212,7 @@ bool IscsiServer::has_room(const std::string& peer) {
 void IscsiServer::accepted(std::unique_ptr<Stream> stream) {
     ++accepted_;
     if (!has_room(stream->peer())) return;
-    if (!iser_) return begin_tcp(std::move(stream), {});
+    if (!iser_ && !options_.json) return begin_tcp(std::move(stream), {});
     first_octets_.add(std::move(stream));
 }
 
@@ -246,6 +248,8 @@ void IscsiServer::begin_tcp(std::unique_ptr<Stream> stream, ConstBuffer read_alr
 }
 
 void IscsiServer::begin_iser(std::unique_ptr<verbs::ConnectionRequest> request) {
+    if (rdma_taker_) rdma_taker_(request);
+    if (!request) return;
     auto remote = request->remote();
     bool bracketed = remote.host.find(':') != std::string::npos;
     auto peer =

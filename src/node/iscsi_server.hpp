@@ -33,6 +33,9 @@ public:
         iscsi::IserTarget::Options iser_options{};
         /// A folder for what must outlive us: persistent reservations. Empty: they end with us.
         std::string state_folder{};
+        /// Takes connections that begin with '{', and what was read of them. None: they are taken
+        /// for iSCSI, which knows what to make of them.
+        std::function<void(std::unique_ptr<Stream>, ConstBuffer read_already)> json{};
     };
     struct Event {
         enum class Kind : std::uint8_t { connected, logged_in, left, refused } kind;
@@ -60,6 +63,12 @@ public:
                              std::function<void()> gone);
     Result<Address> listen(const Address& address);
     void on_event(std::function<void(const Event&)> hear) { hear_ = std::move(hear); }
+
+    /// Shown every request for a connection by RDMA before iSER is; who wants it takes it away.
+    using RdmaTaker = std::function<void(std::unique_ptr<verbs::ConnectionRequest>& request)>;
+    void on_rdma_request(RdmaTaker taker) { rdma_taker_ = std::move(taker); }
+    /// At which those requests are; none if RDMA is not served.
+    verbs::Device* rdma_device() { return iser_ ? &iser_->device() : nullptr; }
 
     /// Stops listening, and asks every initiator to log out; those who do not are left.
     void drain();
@@ -102,6 +111,7 @@ private:
     iscsi::TargetNode node_;
     std::list<Target> targets_;
     std::function<void(const Event&)> hear_;
+    RdmaTaker rdma_taker_;
     std::vector<std::unique_ptr<Listener>> listeners_;
     std::unique_ptr<iscsi::IserTarget> iser_;  ///< outlives the connections; none: TCP only
     std::list<Connection> connections_;

@@ -7,7 +7,7 @@
 namespace weft::node {
 
 Result<void> RdmaEnd::prepare(const RdmaEndOptions& options) {
-    domain_ = device_.make_domain();
+    domain_ = options.domain ? options.domain : device_.make_domain();
     WEFT_TRY(completions_,
              device_.make_completion_queue(options.sends + options.receives, [this] { drain(); }));
     WEFT_TRY(queue_pair_, device_.make_queue_pair({.domain = domain_,
@@ -16,7 +16,8 @@ Result<void> RdmaEnd::prepare(const RdmaEndOptions& options) {
                                                    .shared_receives = nullptr,
                                                    .sends = options.sends,
                                                    .receives = options.receives,
-                                                   .inline_bytes = options.inline_bytes}));
+                                                   .inline_bytes = options.inline_bytes,
+                                                   .sends_own_memory = options.sends_own_memory}));
     completions_->arm(verbs::CompletionQueue::Wanted::any);
     return {};
 }

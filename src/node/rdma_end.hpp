@@ -18,6 +18,8 @@ struct RdmaEndOptions {
     std::uint32_t sends = 128;
     std::uint32_t receives = 128;
     std::uint32_t inline_bytes = 64;
+    std::shared_ptr<verbs::ProtectionDomain> domain{};  ///< none: it has one of its own
+    bool sends_own_memory = false;                      ///< see QueuePairOptions
 };
 
 class RdmaEnd : private verbs::ConnectionEvents {

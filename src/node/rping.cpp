@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t advertisement_size = wire_size<wire::RpingAdvertisement>();
 /// Sends and receives under way are never more than two; a few more cost nothing.
-constexpr RdmaEndOptions queue_sizes{.sends = 8, .receives = 8, .inline_bytes = 0};
+const RdmaEndOptions queue_sizes{.sends = 8, .receives = 8, .inline_bytes = 0};
 
 /// What rping itself sends: a line with the number, then letters, which begin with another one each
 /// time, then a zero.

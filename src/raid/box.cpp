@@ -24,6 +24,15 @@ std::size_t Box::open_windows() const {
     return static_cast<std::size_t>(std::ranges::count(windows_, true, &Window::open));
 }
 
+bool Box::is_working() const {
+    return std::ranges::any_of(windows_,
+                               [](const Window& window) { return window.work != nullptr; });
+}
+
+bool Box::idle() const {
+    return changes_.empty() && !is_working();
+}
+
 ArrayOutcome Box::check(const wire::ArrayAddress& address) const {
     const auto& known = keeper_.current();
     if (address.cluster != known.cluster) return ArrayOutcome::wrong_cluster;
@@ -78,6 +87,7 @@ void Box::take_order(CommandTicket ticket, const wire::ArrayCommandBlock& block,
     // of data that went home and parity that did not, no later write could make sense.
     if (outcome == ArrayOutcome::other_generation && is_staged(*order))
         outcome = ArrayOutcome::done;
+    if (outcome == ArrayOutcome::done && take_repeated(ticket, *order)) return;
     if (outcome == ArrayOutcome::done) outcome = place(*order);
     if (outcome != ArrayOutcome::done) return say(ticket, block.transaction, {.outcome = outcome});
     Window& window = windows_[order->envelope.window];
@@ -91,6 +101,25 @@ bool Box::is_staged(const ReceivedOrder& order) const {
     if (order.order.phase != Phase::commit || envelope.window >= windows_.size()) return false;
     const Window& window = windows_[envelope.window];
     return window.open && !window.ending && window.transaction == envelope.transaction;
+}
+
+/// A commit whose answer was lost with a connection comes again: it is done once, and answered as
+/// often as it is asked for.
+bool Box::take_repeated(CommandTicket ticket, const ReceivedOrder& order) {
+    const auto& envelope = order.envelope;
+    const bool commits = order.order.phase == Phase::commit && envelope.window_length != 0;
+    if (!commits || envelope.window >= windows_.size()) return false;
+    Window& window = windows_[envelope.window];
+    if (!window.open && window.committed == envelope.transaction) {
+        say(ticket, envelope.transaction, {});
+        return true;
+    }
+    if (!is_staged(order)) return false;
+    const bool at_work = window.work && window.work->received().order == order.order;
+    const bool waits = std::ranges::any_of(
+        window.waiting, [&](const Waiting& each) { return each.order.order == order.order; });
+    if (at_work || waits) window.repeats.push_back(ticket);
+    return at_work || waits;
 }
 
 /// Finds the order's window, or opens it with the first order of a request.
@@ -111,7 +140,9 @@ ArrayOutcome Box::place(const ReceivedOrder& order) {
     Buffer memory{};
     if (envelope.window_length != 0) {
         auto opened = staging_.open(envelope.window, envelope.window_tag, envelope.window_length);
-        if (!opened) return ArrayOutcome::no_room;
+        if (!opened)
+            return opened.error().code == Code::malformed ? ArrayOutcome::malformed
+                                                          : ArrayOutcome::no_room;
         memory = *opened;
     }
     window.open = true;
@@ -142,42 +173,61 @@ void Box::order_ended(OrderWork& work, const OrderResult& result) {
     Window& window = windows_[index];
     const auto transaction = work.received().envelope.transaction;
     // What failed stays as it is: the controller will abort it, once it knows what to do instead.
+    const bool commits = work.received().order.phase == Phase::commit;
     if (work.received().order.closes && result.outcome == ArrayOutcome::done) window.ending = true;
+    if (commits && window.ending && result.outcome == ArrayOutcome::done)
+        window.committed = transaction;
+    const auto repeats = commits ? std::exchange(window.repeats, {}) : std::vector<CommandTicket>{};
     window.work.reset();  // the work is no more
-    if (window.ending && !window.end_ticket) {
-        const CommandTicket ticket = window.ticket;
+    const CommandTicket ticket = window.ticket;
+    auto say_all = [&] {
+        say(ticket, transaction, result);
+        for (auto repeated : repeats) say(repeated, transaction, result);
+    };
+    if (window.ending && window.end_tickets.empty()) {
         end(window);  // first: who hears the answer may use the window again
-        return say(ticket, transaction, result);
+        say_all();
+    } else {
+        say_all();
+        if (window.ending)
+            end(window);
+        else
+            run(window);
     }
-    say(window.ticket, transaction, result);
-    if (window.ending)
-        end(window);
-    else
-        run(window);
+    begin_change();  // which may have waited for this
 }
 
-/// Abort and release are one: what is staged is forgotten, and no peer reaches it any more.
+/// Abort and release are one: what is staged is forgotten, and no peer reaches it any more. It is
+/// answered when nothing of the request is under way, also to who asks twice.
 void Box::end_request(CommandTicket ticket, wire::TransactionNumber transaction) {
     for (Window& window : windows_) {
-        if (!window.open || window.ending || window.transaction != transaction) continue;
-        window.end_ticket = ticket;
-        window.ending = true;
-        if (!window.work) end(window);
-        return;
+        if (!window.open || window.transaction != transaction) continue;
+        window.end_tickets.push_back(ticket);
+        return begin_to_end(window);
     }
-    say(ticket, transaction, {});  // asked twice, or never begun here: it is as was wished
+    say(ticket, transaction, {});  // ended before, or never begun here: it is as was wished
+}
+
+void Box::begin_to_end(Window& window) {
+    window.ending = true;
+    if (window.work)
+        window.work->stop();
+    else
+        end(window);
 }
 
 void Box::end(Window& window) {
     const auto transaction = window.transaction;
     for (const auto& waiting : std::exchange(window.waiting, {}))
         say(waiting.ticket, transaction, {.outcome = ArrayOutcome::unknown_transaction});
+    for (auto repeated : std::exchange(window.repeats, {}))
+        say(repeated, transaction, {.outcome = ArrayOutcome::unknown_transaction});
     if (!window.memory.empty())
         staging_.close(static_cast<std::uint32_t>(&window - windows_.data()));
-    const auto ticket = std::exchange(window.end_ticket, std::nullopt);
+    const auto tickets = std::exchange(window.end_tickets, {});
     window.open = window.ending = false;
     window.memory = {};
-    if (ticket) say(*ticket, transaction, {});
+    for (auto ticket : tickets) say(ticket, transaction, {});
 }
 
 void Box::say(CommandTicket ticket, wire::TransactionNumber transaction,

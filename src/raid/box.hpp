@@ -19,6 +19,9 @@ namespace weft::raid {
 /// Names a command until it is answered; whoever carries commands chooses it.
 enum class CommandTicket : std::uint64_t {};
 
+/// The boxes of a meet_boxes' parameter list.
+Result<std::vector<wire::ArrayPeer>> parse_peers(ConstBuffer parameters, std::size_t boxes_max);
+
 class BoxOwner {
 public:
     /// Once for every command, in any order.
@@ -27,6 +30,8 @@ public:
     virtual void meet(std::span<const wire::ArrayPeer> boxes) = 0;
     virtual void admit(const wire::ArrayHostAdmission& host) = 0;
     virtual void dismiss(wire::HostSession host) = 0;
+    /// The disk shall have so many octets from now on, those that are new being zero.
+    virtual Result<void> make_room(std::uint64_t) { return Error{.code = Code::unsupported}; }
 
 protected:
     ~BoxOwner() = default;
@@ -43,6 +48,8 @@ public:
                  ConstBuffer parameters);
     /// Requests whose window is open; none when all is quiet.
     std::size_t open_windows() const;
+    /// Nothing is under way, at disk or peers: it may be destroyed.
+    bool idle() const;
 
 private:
     struct Waiting {
@@ -56,8 +63,10 @@ private:
         Buffer memory{};
         std::deque<Waiting> waiting;
         std::unique_ptr<OrderWork> work;
-        CommandTicket ticket{};                   ///< of the work
-        std::optional<CommandTicket> end_ticket;  ///< of the command that ends it
+        CommandTicket ticket{};                  ///< of the work
+        std::vector<CommandTicket> end_tickets;  ///< of the commands that end it
+        std::vector<CommandTicket> repeats;      ///< of its commit, sent again while under way
+        wire::TransactionNumber committed{};     ///< the last that was, here
     };
     /// A change of the superblock, in its turn.
     struct Change {
@@ -69,6 +78,7 @@ private:
     void take_order(CommandTicket ticket, const wire::ArrayCommandBlock& block,
                     ConstBuffer parameters);
     bool is_staged(const ReceivedOrder& order) const;
+    bool take_repeated(CommandTicket ticket, const ReceivedOrder& order);
     wire::ArrayOutcome place(const ReceivedOrder& order);
     void end_request(CommandTicket ticket, wire::TransactionNumber transaction);
     void end(Window& window);
@@ -77,6 +87,9 @@ private:
     void take_peers(CommandTicket ticket, const wire::ArrayCommandBlock& block,
                     ConstBuffer parameters);
     void change(CommandTicket ticket, const wire::ArraySuperblock& superblock);
+    void begin_change();
+    bool is_working() const;
+    void begin_to_end(Window& window);
     void run(Window& window);
     void say(CommandTicket ticket, wire::TransactionNumber transaction, const OrderResult& result);
     void say(CommandTicket ticket, wire::ArrayOutcome outcome);

@@ -11,7 +11,8 @@ using wire::ArrayAction;
 using wire::ArrayOutcome;
 
 /// A new controller announces itself. What the old one began ends here, and nothing it still sends
-/// is obeyed: from now on, not only from when the disk knows.
+/// is obeyed: from now on, not only from when the disk knows. The new one is not obeyed before
+/// either: a write of the old one that is still on its way to the disk must not come after its own.
 void Box::take_epoch(CommandTicket ticket, ConstBuffer parameters) {
     auto address = decode<wire::ArrayAddress>(parameters);
     if (!address || parameters.size() != wire_size<wire::ArrayAddress>())
@@ -22,9 +23,7 @@ void Box::take_epoch(CommandTicket ticket, ConstBuffer parameters) {
     if (address->epoch <= announced_) return say(ticket, ArrayOutcome::other_epoch);
     announced_ = address->epoch;
     for (Window& window : windows_) {
-        if (!window.open || window.ending) continue;
-        window.ending = true;
-        if (!window.work) end(window);
+        if (window.open) begin_to_end(window);
     }
     auto next = changes_.empty() ? known : changes_.back().superblock;
     next.epoch = address->epoch;
@@ -41,22 +40,39 @@ void Box::take_volume(CommandTicket ticket, ConstBuffer parameters) {
         return say(ticket, ArrayOutcome::other_generation);
     if (volume->boxes <= known.place || volume->members[known.place].box != known.box)
         return say(ticket, ArrayOutcome::wrong_box);
-    if (volume->stripes > known.data_length / volume->chunk_bytes)
-        return say(ticket, ArrayOutcome::out_of_range);
     auto next = known;
     next.volume = *volume;
+    if (volume->stripes > known.data_length / volume->chunk_bytes) {
+        const std::uint64_t most = ~std::uint64_t{0} - known.data_offset;
+        const bool behind = known.journal_offset > known.data_offset;  // it would be run over
+        if (behind || volume->stripes > most / volume->chunk_bytes)
+            return say(ticket, ArrayOutcome::out_of_range);
+        next.data_length = volume->stripes * volume->chunk_bytes;
+        if (!owner_.make_room(next.data_offset + next.data_length))
+            return say(ticket, ArrayOutcome::out_of_range);
+    }
     change(ticket, next);
 }
 
 void Box::change(CommandTicket ticket, const wire::ArraySuperblock& superblock) {
     changes_.push_back({ticket, superblock});
-    if (changes_.size() == 1) keeper_.keep(superblock);
+    begin_change();
+}
+
+void Box::begin_change() {
+    if (changes_.empty() || keeper_.busy()) return;
+    const auto& next = changes_.front().superblock;
+    if (next.epoch != keeper_.current().epoch && is_working()) return;
+    keeper_.keep(next);
 }
 
 void Box::superblock_kept(Result<void> outcome) {
     const CommandTicket ticket = changes_.front().ticket;
     changes_.pop_front();
-    if (!changes_.empty()) keeper_.keep(changes_.front().superblock);
+    // Not obeyed after all: whoever announced it may do so again.
+    if (!outcome)
+        announced_ = changes_.empty() ? keeper_.current().epoch : changes_.back().superblock.epoch;
+    begin_change();
     say(ticket, outcome ? ArrayOutcome::done : ArrayOutcome::disk_failed);
 }
 
@@ -72,19 +88,25 @@ void Box::take_peers(CommandTicket ticket, const wire::ArrayCommandBlock& block,
             owner_.dismiss(host->host);
         return say(ticket, ArrayOutcome::done);
     }
+    auto boxes = parse_peers(parameters, limits::boxes);
+    if (!boxes) return say(ticket, ArrayOutcome::malformed);
+    owner_.meet(*boxes);
+    say(ticket, ArrayOutcome::done);
+}
+
+Result<std::vector<wire::ArrayPeer>> parse_peers(ConstBuffer parameters, std::size_t boxes_max) {
     constexpr std::size_t head = wire_size<wire::ArrayPeerList>(),
                           size = wire_size<wire::ArrayPeer>();
-    auto list = decode<wire::ArrayPeerList>(parameters);
-    if (!list || list->count > limits::boxes || parameters.size() != head + list->count * size)
-        return say(ticket, ArrayOutcome::malformed);
+    WEFT_TRY(const auto list, decode<wire::ArrayPeerList>(parameters));
+    if (list.count > boxes_max || parameters.size() != head + list.count * size)
+        return Error{.code = Code::malformed};
     std::vector<wire::ArrayPeer> boxes;
-    for (std::size_t i = 0; i < list->count; ++i) {
-        auto peer = decode<wire::ArrayPeer>(parameters.subspan(head + i * size));
-        if (!peer || peer->place >= limits::boxes) return say(ticket, ArrayOutcome::malformed);
-        boxes.push_back(*peer);
+    for (std::size_t i = 0; i < list.count; ++i) {
+        WEFT_TRY(const auto peer, decode<wire::ArrayPeer>(parameters.subspan(head + i * size)));
+        if (peer.place >= limits::boxes) return Error{.code = Code::malformed};
+        boxes.push_back(peer);
     }
-    owner_.meet(boxes);
-    say(ticket, ArrayOutcome::done);
+    return boxes;
 }
 
 }  // namespace weft::raid

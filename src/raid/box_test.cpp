@@ -256,7 +256,7 @@ TEST(Box, EndsARequestThatIsUnderWay) {
     auto abort = volume.tell(box, ArrayAction::abort, 1, encoded(volume.address_of(box)));
     EXPECT_EQ(volume.boxes[box]->answers.size(), 0u) << "a transfer is under way in its memory";
     volume.agenda.run();
-    EXPECT_EQ(volume.outcome(box, first), ArrayOutcome::done);
+    EXPECT_EQ(volume.outcome(box, first), ArrayOutcome::unknown_transaction) << "stopped amid it";
     EXPECT_EQ(volume.outcome(box, second), ArrayOutcome::unknown_transaction);
     EXPECT_EQ(volume.outcome(box, abort), ArrayOutcome::done);
     EXPECT_EQ(volume.boxes[box]->box.open_windows(), 0u);
@@ -287,6 +287,60 @@ TEST(Box, LetsItsOwnerMeetPeers) {
     EXPECT_EQ(tell(ArrayAction::meet_boxes, list), ArrayOutcome::malformed);
     EXPECT_EQ(tell(ArrayAction{0x7f}, host), ArrayOutcome::malformed);
     EXPECT_EQ(tell(ArrayAction::abort, {}), ArrayOutcome::malformed);
+}
+
+/// A box amid a commit of several blocks, whose disk takes its time.
+struct SlowCommit : Volume {
+    explicit SlowCommit(std::uint64_t seed) : Volume(Level::mirror, 2, seed) {
+        std::vector<Piece> pieces;
+        for (std::uint32_t i = 0; i < 6; ++i)
+            pieces.push_back(
+                {.verb = Verb::commit, .length = 4096, .slot = i * 4096, .home = i * 8192});
+        auto send = [&](Phase phase, std::vector<Piece> what) {
+            const Order order{.to = party(BoxIndex{0}), .phase = phase, .pieces = std::move(what)};
+            OrderEnvelope envelope{.address = address_of(0),
+                                   .transaction = wire::TransactionNumber{7},
+                                   .window = 1,
+                                   .window_tag = window_tag(0, 7),
+                                   .window_length = 6 * 4096};
+            tell(0, encode_order(order, envelope, {}));
+        };
+        send(Phase::stage, {{.verb = Verb::clear, .length = 6 * 4096}});
+        agenda.run();
+        std::ranges::fill(tags[window_tag(0, 7)], std::byte{0xee});
+        send(Phase::commit, std::move(pieces));
+        for (auto steps = seed % 7; steps > 0; --steps) agenda.step();
+    }
+    /// What is written on the disk between now and when all is quiet.
+    void expect_nothing_is_written_once(CommandTicket ticket) {
+        while (boxes[0]->answers.count(ticket) == 0 && agenda.step())
+            ;
+        ASSERT_EQ(outcome(0, ticket), ArrayOutcome::done);
+        const auto before = boxes[0]->disk.octets;
+        agenda.run();
+        EXPECT_TRUE(before == boxes[0]->disk.octets) << "a write of the past";
+        EXPECT_EQ(boxes[0]->box.open_windows(), 0u);
+    }
+};
+
+TEST(Box, HasEndedWhatTheOldControllerBeganWhenItObeysTheNew) {
+    test::for_each_seed(40, [](std::uint64_t seed) {
+        SlowCommit volume(seed);
+        auto announced = volume.address_of(0);
+        announced.epoch = wire::Epoch{5};
+        auto ticket = volume.tell(0, ArrayAction::new_epoch, 0, encoded(announced));
+        volume.expect_nothing_is_written_once(ticket);
+    });
+}
+
+TEST(Box, HasEndedARequestHoweverOftenItIsAborted) {
+    test::for_each_seed(40, [](std::uint64_t seed) {
+        SlowCommit volume(seed);
+        auto first = volume.tell(0, ArrayAction::abort, 7, encoded(volume.address_of(0)));
+        auto second = volume.tell(0, ArrayAction::abort, 7, encoded(volume.address_of(0)));
+        volume.expect_nothing_is_written_once(second);
+        EXPECT_EQ(volume.outcome(0, first), ArrayOutcome::done);
+    });
 }
 
 }  // namespace

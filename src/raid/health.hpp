@@ -3,16 +3,29 @@
 // stripes that are done and absent for the rest.
 #pragma once
 
+#include <memory>
+
 #include "base/fixed_vector.hpp"
 #include "raid/bands.hpp"
 #include "raid/limits.hpp"
+#include "raid/region_map.hpp"
 
 namespace weft::raid {
 
 struct Absence {
     BoxIndex box{};
     std::uint64_t rebuilt_stripes = 0;  ///< stripes below this are whole on the box
+    std::uint32_t ahead = 0;    ///< and those of the next that have a bit here, from the first on
+    bool takes_orders = false;  ///< it is there, and lacks some stripes
+    /// The stripes it lacked when its rebuilding began; none: all.
+    std::shared_ptr<const RegionMap> lacks;
 
+    bool has(std::uint64_t stripe) const {
+        if (stripe < rebuilt_stripes) return true;
+        const std::uint64_t beyond = stripe - rebuilt_stripes;
+        if (beyond < limits::stripes_ahead && (ahead >> beyond & 1) != 0) return true;
+        return lacks && !lacks->contains(stripe);
+    }
     bool operator==(const Absence&) const = default;
 };
 
@@ -21,12 +34,19 @@ public:
     Health() = default;
 
     /// Marks a box absent, or sets how far its rebuilding has come. False: no room for one more.
-    bool lose(BoxIndex box, std::uint64_t rebuilt_stripes = 0) {
-        for (auto& absence : absences_)
-            if (absence.box == box) return absence.rebuilt_stripes = rebuilt_stripes, true;
+    bool lose(const Absence& absence) {
+        for (auto& known : absences_)
+            if (known.box == absence.box) return known = absence, true;
         if (absences_.full()) return false;
-        absences_.push_back({.box = box, .rebuilt_stripes = rebuilt_stripes});
+        absences_.push_back(absence);
         return true;
+    }
+    bool lose(BoxIndex box, std::uint64_t rebuilt_stripes = 0) {
+        return lose({.box = box,
+                     .rebuilt_stripes = rebuilt_stripes,
+                     .ahead = 0,
+                     .takes_orders = rebuilt_stripes > 0,
+                     .lacks = nullptr});
     }
     void regain(BoxIndex box) {
         FixedVector<Absence, limits::absences> kept;
@@ -42,8 +62,15 @@ public:
     Mask absent_at(std::uint64_t stripe) const {
         Mask absent = 0;
         for (const auto& absence : absences_)
-            if (stripe >= absence.rebuilt_stripes) absent |= only(number(absence.box));
+            if (!absence.has(stripe)) absent |= only(number(absence.box));
         return absent;
+    }
+    /// The boxes that are not there at all.
+    Mask out_of_reach() const {
+        Mask away = 0;
+        for (const auto& absence : absences_)
+            if (!absence.takes_orders) away |= only(number(absence.box));
+        return away;
     }
     /// The columns this stripe lacks.
     Mask lost_columns(const Layout& layout, std::uint64_t stripe) const {

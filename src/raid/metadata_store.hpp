@@ -45,10 +45,12 @@ protected:
     ~MetadataReading() = default;
 };
 
-/// Asks for office: the epoch is one higher than any before it when it is won.
+/// Asks for office: the epoch is higher than any before it when it is won, and than `beyond`, which
+/// boxes may know of and the store does not.
 class MetadataElection {
 public:
     wire::Epoch epoch{};
+    wire::Epoch beyond{};
 
     virtual void completed(Result<void> outcome) = 0;
 

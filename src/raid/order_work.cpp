@@ -37,7 +37,14 @@ std::size_t OrderWork::part_size() const {
 void OrderWork::advance() {
     if (advancing_) return;  // an answer from inside a question: the loop below goes on
     advancing_ = true;
-    while (waits_ == Waits::nothing && next_ < received_.order.pieces.size()) begin();
+    while (waits_ == Waits::nothing && next_ < received_.order.pieces.size()) {
+        if (stopping_) {
+            result_.outcome = wire::ArrayOutcome::unknown_transaction;
+            next_ = received_.order.pieces.size();
+        } else {
+            begin();
+        }
+    }
     advancing_ = false;
     if (waits_ == Waits::nothing) end();
 }

@@ -43,6 +43,8 @@ public:
 
     const ReceivedOrder& received() const { return received_; }
     void start() { advance(); }
+    /// It ends with the piece it is at.
+    void stop() { stopping_ = true; }
 
 private:
     /// What a piece waits for.
@@ -76,6 +78,7 @@ private:
     Waits waits_ = Waits::nothing;
     bool from_disk_ = false;  ///< send_home: the part is read, and on its way to the peer
     bool advancing_ = false;
+    bool stopping_ = false;
     Buffer disk_memory_{};
     OrderResult result_{};
 };

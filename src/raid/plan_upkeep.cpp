@@ -86,8 +86,8 @@ Result<Plan> plan_scrub(const Layout& layout, const Health& health, StripeRun ru
 
 Result<Plan> plan_flush(const Layout& layout, const Health& health) {
     PlanBuilder builder(Style::vectored);
-    // A box that is being rebuilt has what it has; only one that is absent everywhere is left out.
-    const Mask absent = health.absent_at(0);
+    // A box that is being rebuilt gets what is written meanwhile, from its first stripe on.
+    const Mask absent = health.out_of_reach();
     for (std::uint8_t box = 0; box < layout.boxes(); ++box)
         if (!contains(absent, box))
             builder.add({Phase::commit, 0}, party(BoxIndex{box}), {}, {.verb = Verb::flush});

@@ -2,6 +2,7 @@
 // Records of the controller's store as octets: a head that says of what kind, the body, a CRC32C.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "base/crc32c.hpp"
@@ -23,6 +24,13 @@ template <>
 inline constexpr auto record_kind<wire::ArrayHostRecord> = wire::ArrayRecordKind::host;
 template <>
 inline constexpr auto record_kind<wire::ArrayRebuildRecord> = wire::ArrayRecordKind::rebuild;
+
+inline std::string volume_record_name(const wire::VolumeIdentity& volume) {
+    return "volumes/" + to_digits(volume);
+}
+inline std::string rebuild_record_name(const wire::VolumeIdentity& volume, std::uint8_t place) {
+    return "rebuilds/" + to_digits(volume) + "/" + std::to_string(place);
+}
 
 template <class Body>
 std::vector<std::byte> encode_record(const Body& body) {

@@ -39,7 +39,8 @@ class StagingMemory {
 public:
     virtual std::uint32_t windows() const = 0;
     virtual std::uint32_t window_limit() const = 0;  ///< octets of one
-    /// The window's memory, reachable by peers from now on. `exhausted` if it cannot be made so.
+    /// The window's memory, reachable by peers from now on. `exhausted` if it cannot be made so
+    /// now, `malformed` if the tag is not one of this window.
     virtual Result<Buffer> open(std::uint32_t window, SteeringTag tag, std::uint32_t length) = 0;
     virtual void close(std::uint32_t window) = 0;
     /// Memory of `landing_size` for what only passes through; of each window its own.

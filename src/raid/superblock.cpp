@@ -49,6 +49,21 @@ unsigned copy_to_write(ConstBuffer first, ConstBuffer second) {
     return b && b->written > a->written ? 0 : 1;
 }
 
+wire::ArraySuperblock part_superblock(const wire::ClusterIdentity& cluster, wire::Epoch epoch,
+                                      const wire::ArrayVolume& volume, std::uint8_t place,
+                                      std::uint64_t data_length) {
+    return {.written = 0,
+            .cluster = cluster,
+            .box = volume.members[place].box,
+            .place = place,
+            .epoch = epoch,
+            .data_offset = part_data_offset,
+            .data_length = data_length,
+            .journal_offset = 0,
+            .journal_length = 0,
+            .volume = volume};
+}
+
 Result<Layout> layout_of(const wire::ArrayVolume& volume) {
     return Layout::make(Level{volume.level}, volume.boxes, volume.chunk_bytes);
 }
@@ -59,7 +74,11 @@ Health health_of(const wire::ArrayVolume& volume) {
         const auto& member = volume.members[place];
         if (member.state == wire::ArrayMemberState::current) continue;
         const bool rebuilding = member.state == wire::ArrayMemberState::rebuilding;
-        health.lose(BoxIndex{place}, rebuilding ? member.rebuilt_stripes : 0);
+        health.lose({.box = BoxIndex{place},
+                     .rebuilt_stripes = rebuilding ? member.rebuilt_stripes : 0,
+                     .ahead = 0,
+                     .takes_orders = rebuilding,
+                     .lacks = nullptr});
     }
     return health;
 }
@@ -76,7 +95,8 @@ Result<Assembled> assemble(std::span<const wire::ArraySuperblock> superblocks) {
             return Error{Code::malformed};
         assembled.epoch = std::max(assembled.epoch, superblock.epoch);
         if (superblock.volume.generation != newest.volume.generation) continue;
-        if (superblock.volume != newest.volume) return Error{Code::malformed};
+        if (superblock.volume != newest.volume || !is_place_of(superblock))
+            return Error{Code::malformed};
         const bool current =
             newest.volume.members[superblock.place].state == wire::ArrayMemberState::current;
         if (current) assembled.present |= only(superblock.place);

@@ -22,6 +22,13 @@ Result<wire::ArraySuperblock> newest_superblock(ConstBuffer first, ConstBuffer s
 /// Which copy, 0 or 1, the next write goes to: not the one that is the newest now.
 unsigned copy_to_write(ConstBuffer first, ConstBuffer second);
 
+/// Where the data of a new part begins: far enough in for more than two superblocks.
+inline constexpr std::uint64_t part_data_offset = 1u << 20;
+/// What a new part of a volume begins with. `data_length` may be more than the volume uses yet.
+wire::ArraySuperblock part_superblock(const wire::ClusterIdentity& cluster, wire::Epoch epoch,
+                                      const wire::ArrayVolume& volume, std::uint8_t place,
+                                      std::uint64_t data_length);
+
 /// The layout a superblock or a record speaks of, or why it cannot be one.
 Result<Layout> layout_of(const wire::ArrayVolume& volume);
 Health health_of(const wire::ArrayVolume& volume);

@@ -1,43 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
+// Requests until they are under way: who may begin, and with which plan.
 #include "raid/volume_engine.hpp"
 
 #include <algorithm>
-#include <bit>
 
 #include "raid/superblock.hpp"
 
 namespace weft::raid {
 namespace {
 
-/// Rows a range touches, as offsets on the boxes: what requests must not share.
-bool share_rows(const Layout& layout, Range a, Range b) {
-    const auto bands_a = bands_of(layout, a), bands_b = bands_of(layout, b);
-    return std::ranges::any_of(bands_a, [&](const Band& x) {
-        return std::ranges::any_of(bands_b, [&](const Band& y) {
-            return x.stripe == y.stripe && x.offset < y.offset + y.length &&
-                   y.offset < x.offset + x.length;
-        });
-    });
+/// Upkeep gives way to hosts that wait for the same rows so often, and no longer.
+constexpr unsigned passed_over_most = 64;
+
+std::uint32_t largest_window(const Plan& plan) {
+    return std::max(plan.controller_window, *std::ranges::max_element(plan.box_windows));
 }
 
 }  // namespace
 
-VolumeEngine::VolumeEngine(VolumeEngineOwner& owner, const PlanOptions& options,
-                           std::uint32_t windows)
-    : owner_(owner), options_(options) {
-    for (std::uint32_t window = windows; window-- > 0;) free_windows_.push_back(window);
+VolumeEngine::VolumeEngine(VolumeEngineOwner& owner, const VolumeEngineOptions& options)
+    : owner_(owner), options_(options), own_(*this, options.own) {
+    for (std::uint32_t window = 0; window < options.windows; ++window)
+        free_windows_.push_back(window);
 }
 
 Result<void> VolumeEngine::set_volume(wire::ClusterIdentity cluster, wire::Epoch epoch,
-                                      const wire::ArrayVolume& volume) {
+                                      const wire::ArrayVolume& volume, const Health& health) {
     WEFT_TRY(layout_, layout_of(volume));
-    health_ = health_of(volume);
+    health_ = health;
     cluster_ = cluster;
     epoch_ = epoch;
     volume_ = volume;
-    for (Run& run : runs_) run.stuck = false;
-    start_what_may();
+    halted_ = false;
+    given_up_.reset();
+    try_again();
     return {};
+}
+
+void VolumeEngine::try_again() {
+    if (halted_) return;
+    for (Run& run : runs_) run.stuck = false;
+    std::vector<RunPlace> unheard;
+    for (auto run = runs_.begin(); run != runs_.end(); ++run)
+        if (run->stage == Stage::unheard) unheard.push_back(run);
+    for (auto run : unheard) ask_again(run);
+    start_what_may();
+}
+
+void VolumeEngine::give_up(Error why) {
+    if (halted_) given_up_ = why;
+    const bool outermost = !std::exchange(starting_, true);  // who hears it may submit more
+    for (auto run = runs_.begin(); run != runs_.end();) {
+        const auto next = std::next(run);
+        if (run->stage == Stage::waiting) {
+            refuse(run, why);
+        } else if (run->stage == Stage::unheard) {
+            run->failed = true;
+            run->refusal = why;
+            run->stage = Stage::running;
+            turn_ended(run);
+        } else if (run->stuck)
+            run->refusal = why;
+        run = next;
+    }
+    if (!outermost) return;
+    starting_ = false;
+    start_what_may();
 }
 
 void VolumeEngine::submit(HostRequest& request) {
@@ -49,19 +77,86 @@ void VolumeEngine::submit(HostRequest& request) {
         return request.completed(Error{Code::out_of_range});
     Run run;
     run.request = &request;
-    run.range = flush ? Range{} : request.range;
+    if (!flush) {
+        run.bands = bands_of(*layout_, request.range);
+        run.length = request.range.length;
+    }
     run.exclusive = request.operation == HostOperation::write;
+    run.anew = request.repeated;
     runs_.push_back(std::move(run));
     start_what_may();
 }
 
+void VolumeEngine::submit(UpkeepRequest& request) {
+    const bool flush = request.kind == UpkeepKind::flush;
+    if (!layout_) return request.completed(Error{Code::disconnected});
+    if (upkeeps_.size() >= limits::requests) return request.completed(Error{Code::exhausted});
+    if (!flush && request.stripe >= volume_.stripes)
+        return request.completed(Error{Code::out_of_range});
+    Run run;
+    run.upkeep = &request;
+    run.is_upkeep = true;
+    if (!flush) {
+        run.length = layout_->chunk_bytes();
+        run.bands.push_back({.stripe = request.stripe,
+                             .offset = 0,
+                             .length = layout_->chunk_bytes(),
+                             .columns = 0,
+                             .whole_stripe = true});
+    }
+    run.exclusive = !flush && request.kind != UpkeepKind::scrub;
+    upkeeps_.push_back(std::move(run));
+    start_what_may();
+}
+
+bool VolumeEngine::has_stuck() const {
+    return std::ranges::any_of(runs_, &Run::stuck);
+}
+
+std::vector<Band> VolumeEngine::bands_under_way() const {
+    std::vector<Band> bands;
+    for (const Run& run : runs_)
+        if (run.exclusive && run.begun)
+            bands.insert(bands.end(), run.bands.begin(), run.bands.end());
+    return bands;
+}
+
+/// Whether both touch a row, and one of them writes.
+bool VolumeEngine::clash(const Run& a, const Run& b) {
+    if (is_over(a) || is_over(b) || (!a.exclusive && !b.exclusive)) return false;
+    return std::ranges::any_of(a.bands, [&](const Band& x) {
+        return std::ranges::any_of(b.bands, [&](const Band& y) {
+            return x.stripe == y.stripe && x.offset < y.offset + y.length &&
+                   y.offset < x.offset + x.length;
+        });
+    });
+}
+
+bool VolumeEngine::is_due(const Run& run) {
+    return run.passed_over > passed_over_most;
+}
+
 /// Those that came earlier and touch the same rows go first, if one of the two writes.
-bool VolumeEngine::may_start(RunPlace run) const {
-    if (run->stage != Stage::waiting || run->stuck) return false;
-    for (auto earlier = runs_.begin(); &*earlier != &*run; ++earlier) {
-        if (!earlier->request || (!earlier->exclusive && !run->exclusive)) continue;
-        if (earlier->range.length == 0 || run->range.length == 0) continue;
-        if (share_rows(*layout_, earlier->range, run->range)) return false;
+bool VolumeEngine::may_start(const Run& run) const {
+    if (run.stage != Stage::waiting || run.stuck) return false;
+    for (const Run& upkeep : upkeeps_)
+        if ((upkeep.stage != Stage::waiting || (is_due(upkeep) && !run.begun)) &&
+            clash(upkeep, run))
+            return false;
+    for (const Run& earlier : runs_) {
+        if (&earlier == &run) return true;
+        if (clash(earlier, run)) return false;
+    }
+    return true;
+}
+
+bool VolumeEngine::upkeep_may_start(Run& run) const {
+    if (run.stage != Stage::waiting) return false;
+    for (const Run& other : upkeeps_)
+        if (&other != &run && other.stage != Stage::waiting && clash(other, run)) return false;
+    for (const Run& host : runs_) {
+        if (!clash(host, run)) continue;
+        if (host.begun || !is_due(run)) return ++run.passed_over, false;
     }
     return true;
 }
@@ -69,171 +164,129 @@ bool VolumeEngine::may_start(RunPlace run) const {
 void VolumeEngine::start_what_may() {
     if (starting_) return;  // an answer from inside: the loop below begins again
     starting_ = true;
-    for (auto run = runs_.begin(); run != runs_.end() && !free_windows_.empty();) {
-        if (may_start(run)) {
-            start(run);  // it may have ended already, and others with it
-            run = runs_.begin();
-        } else {
-            ++run;
-        }
-    }
+    while (!halted_ && !free_windows_.empty() &&
+           (start_first_of(runs_) || start_first_of(upkeeps_)))
+        ;  // it may have ended already, and others with it
     starting_ = false;
 }
 
-void VolumeEngine::start(RunPlace run) {
-    const HostRequest& request = *run->request;
-    auto plan = request.operation == HostOperation::read
-                    ? plan_read(*layout_, health_, request.range, options_)
-                : request.operation == HostOperation::write
-                    ? plan_write(*layout_, health_, request.range, options_)
-                    : plan_flush(*layout_, health_);
-    if (!plan) {
-        answer_host(run, plan.error());
-        runs_.erase(run);
-        return;
+bool VolumeEngine::start_first_of(std::list<Run>& runs) {
+    auto run = std::ranges::find_if(
+        runs, [&](Run& each) { return each.is_upkeep ? upkeep_may_start(each) : may_start(each); });
+    if (run == runs.end()) return false;
+    start(run);
+    return true;
+}
+
+bool VolumeEngine::goes_in_band(const Run& run) const {
+    return options_.plan.path == DataPath::in_band || (run.request && run.request->in_band);
+}
+
+Result<Plan> VolumeEngine::plan_part(const Run& run, std::uint64_t part) const {
+    PlanOptions options = options_.plan;
+    if (goes_in_band(run)) options.path = DataPath::in_band;
+    if (run.anew) options.partial = PartialWrite::reconstruct;
+    if (run.upkeep) {
+        const StripeRun stripe{.stripe = run.upkeep->stripe,
+                               .offset = static_cast<std::uint32_t>(run.done),
+                               .length = static_cast<std::uint32_t>(part)};
+        switch (run.upkeep->kind) {
+            case UpkeepKind::rebuild:
+                return plan_rebuild(*layout_, health_, run.upkeep->targets, stripe, options);
+            case UpkeepKind::scrub:
+                return plan_scrub(*layout_, health_, stripe, options);
+            case UpkeepKind::repair:
+                return plan_repair(*layout_, health_, stripe, options);
+            case UpkeepKind::flush:
+                return plan_flush(*layout_, health_);
+        }
     }
-    if (request.durable && request.operation == HostOperation::write) flush_after_commit(*plan);
+    const HostRequest& request = *run.request;
+    if (request.operation == HostOperation::flush) return plan_flush(*layout_, health_);
+    const Range range{request.range.offset + run.done, part};
+    if (request.operation == HostOperation::read)
+        return plan_read(*layout_, health_, range, options);
+    auto plan = plan_write(*layout_, health_, range, options);
+    if (plan && request.durable) flush_after_commit(*plan);
+    return plan;
+}
+
+/// The next part of what is left to do, as much as fits into windows.
+Result<Plan> VolumeEngine::plan_next(Run& run) const {
+    std::uint32_t window = options_.window_bytes;
+    if (goes_in_band(run)) {
+        if (own_.windows() < options_.windows) return Error{Code::unsupported};
+        window = std::min(window, own_.window_limit());
+    }
+    run.part = run.length - run.done;
+    if (run.is_upkeep) run.part = std::min<std::uint64_t>(run.part, options_.upkeep_bytes);
+    for (;;) {
+        auto plan = plan_part(run, run.part);
+        if (!plan || largest_window(*plan) <= window) return plan;
+        if (run.part <= slice_size) return Error{Code::exhausted};
+        run.part = (run.part / slice_size + 1) / 2 * slice_size;
+    }
+}
+
+/// Of a write that was cut short amid its commit: what is left at odds, and whether that can be
+/// undone by doing it again.
+Result<void> VolumeEngine::make_up_for(Run& run) const {
+    if (run.uncommitted == 0) return {};
+    Mask away = ~Mask{0}, columns_lost_elsewhere = 0;
+    for (const Band& band : run.bands) {
+        away &= health_.absent_at(band.stripe);
+        columns_lost_elsewhere |= health_.lost_columns(*layout_, band.stripe) &
+                                  (only(layout_->data_columns()) - 1) & ~band.columns;
+    }
+    run.uncommitted &= ~away;
+    if (run.uncommitted == 0) return {};
+    run.anew = true;
+    if (layout_->level() != Level::mirror && columns_lost_elsewhere != 0)
+        return Error{Code::io_failed};
+    return {};
+}
+
+void VolumeEngine::start(RunPlace run) {
+    if (auto good = make_up_for(*run); !good) return refuse(run, good.error());
+    auto plan = plan_next(*run);
+    if (!plan) return refuse(run, plan.error());
+    const std::uint32_t window = free_windows_.front();
+    const wire::TransactionNumber transaction{++transactions_};
+    if (plan->controller_window > 0) {
+        Buffer local = run->request ? run->request->local : Buffer{};
+        if (!local.empty()) local = local.subspan(run->done);
+        auto opened = own_.open(window, owner_.own_window_tag(window, transaction),
+                                plan->controller_window, local);
+        if (!opened) return refuse(run, opened.error());
+    }
+    free_windows_.pop_front();
+    run->own_open = plan->controller_window > 0;
+    run->window = window;
+    run->transaction = transaction;
     run->plan = std::move(*plan);
     run->next = 0;
-    run->failed = false;
-    run->window = free_windows_.back();
-    free_windows_.pop_back();
-    run->transaction = wire::TransactionNumber{++transactions_};
+    run->begun = true;
+    run->failed = run->committed = false;
+    run->digests.clear();
     run->generation = volume_.generation;
     run->stage = Stage::running;
+    const bool rebuilds = run->upkeep && run->upkeep->kind == UpkeepKind::rebuild;
+    if (run->exclusive && !rebuilds) owner_.writing(run->bands);
+    if (run->plan.orders.empty()) {  // no box is left to ask
+        run->unanswered = 0;
+        return turn_ended(run);
+    }
     send_turn(run);
 }
 
-void VolumeEngine::send_turn(RunPlace run) {
-    const auto& orders = run->plan.orders;
-    const std::size_t first = run->next;
-    std::size_t end = first;
-    while (end < orders.size() && orders[end].phase == orders[first].phase &&
-           orders[end].round == orders[first].round)
-        ++end;
-    run->next = end;
-    run->unanswered = end - first;
-    const auto accesses = accesses_of(*run);
-    for (std::size_t i = first; i < end; ++i) {
-        const Order& order = run->plan.orders[i];
-        const BoxIndex box = order.to.box;
-        run->open |= only(number(box));
-        const auto encoded = encode_order(order, envelope_of(*run, box), accesses);
-        owner_.carry(box, remember(run, box, order.closes, parties_of(order)), encoded);
-    }
+void VolumeEngine::refuse(RunPlace run, Error why) {
+    if (run->uncommitted != 0) owner_.doubtful(run->bands);
+    answer(*run, why);
+    erase(run);
 }
 
-void VolumeEngine::answered(CommandTicket ticket, const wire::ArrayAnswer& answer) {
-    auto found = sent_.find(ticket);
-    if (found == sent_.end()) return;  // of a box that was given up meanwhile
-    const Sent sent = std::move(found->second);
-    sent_.erase(found);
-    Run& run = *sent.run;
-    if (answer.outcome != wire::ArrayOutcome::done && run.stage == Stage::running)
-        order_failed(sent, answer);
-    else if (sent.closes)
-        run.open &= ~only(number(sent.box));
-    if (--run.unanswered == 0) turn_ended(sent.run);
-}
-
-void VolumeEngine::lost(BoxIndex box) {
-    std::vector<CommandTicket> tickets;
-    for (const auto& [ticket, sent] : sent_)
-        if (sent.box == box) tickets.push_back(ticket);
-    // A box that is gone has no window; ending the request need not wait for it.
-    for (Run& run : runs_) run.open &= ~only(number(box));
-    for (auto ticket : tickets) answered(ticket, {.outcome = wire::ArrayOutcome::disk_failed});
-}
-
-void VolumeEngine::order_failed(const Sent& sent, const wire::ArrayAnswer& answer) {
-    sent.run->failed = true;
-    // Planned for a volume that has changed since, or there was no room: it is simply tried again.
-    if (sent.run->generation != volume_.generation || answer.outcome == wire::ArrayOutcome::no_room)
-        return;
-    sent.run->stuck = true;
-    // The boxes know of a change that we are still to hear of: nobody has failed.
-    if (answer.outcome == wire::ArrayOutcome::other_generation) return;
-    BoxIndex suspect = sent.box;
-    if (answer.outcome == wire::ArrayOutcome::passive_side_failed &&
-        answer.party < sent.parties.size() && sent.parties[answer.party].kind == PartyKind::box)
-        suspect = sent.parties[answer.party].box;
-    owner_.box_failed(suspect, sent.box, answer.outcome);
-}
-
-void VolumeEngine::turn_ended(RunPlace run) {
-    if (run->stage == Stage::running) {
-        if (!run->failed && run->next < run->plan.orders.size()) return send_turn(run);
-        run->stage = Stage::ending;
-        if (!run->failed) answer_host(run, {});
-        if (run->open != 0)
-            return send_end(run,
-                            run->failed ? wire::ArrayAction::abort : wire::ArrayAction::release);
-    }
-    free_windows_.push_back(run->window);
-    if (run->failed) {
-        run->stage = Stage::waiting;
-        run->stuck = run->stuck && run->generation == volume_.generation;
-        run->plan = {};
-    } else {
-        runs_.erase(run);
-    }
-    start_what_may();
-}
-
-void VolumeEngine::send_end(RunPlace run, wire::ArrayAction action) {
-    const Mask open = std::exchange(run->open, 0);
-    run->unanswered = static_cast<std::size_t>(std::popcount(open));
-    for (std::uint8_t box = 0; box < layout_->boxes(); ++box) {
-        if (!contains(open, box)) continue;
-        const auto parameters = encoded(address_of(BoxIndex{box}));
-        owner_.carry(BoxIndex{box}, remember(run, BoxIndex{box}, true, {}),
-                     {{.action = action,
-                       .transaction = run->transaction,
-                       .parameter_length = static_cast<std::uint32_t>(parameters.size()),
-                       .control = {}},
-                      {parameters.begin(), parameters.end()}});
-    }
-}
-
-void VolumeEngine::answer_host(RunPlace run, Result<void> outcome) {
-    std::exchange(run->request, nullptr)->completed(outcome);
-}
-
-CommandTicket VolumeEngine::remember(RunPlace run, BoxIndex box, bool closes,
-                                     std::vector<Party> parties) {
-    const CommandTicket ticket{++tickets_};
-    sent_.emplace(ticket, Sent{run, box, closes, std::move(parties)});
-    return ticket;
-}
-
-wire::ArrayAddress VolumeEngine::address_of(BoxIndex box) const {
-    return {.cluster = cluster_,
-            .volume = volume_.volume,
-            .box = volume_.members[number(box)].box,
-            .generation = volume_.generation,
-            .epoch = epoch_};
-}
-
-OrderEnvelope VolumeEngine::envelope_of(const Run& run, BoxIndex box) {
-    return {.address = address_of(box),
-            .transaction = run.transaction,
-            .host = run.request->session,
-            .host_command = run.request->command,
-            .participants = run.plan.participants,
-            .window = run.window,
-            .window_tag = owner_.window_tag(box, run.window, run.transaction),
-            .window_length = run.plan.box_windows[number(box)]};
-}
-
-std::vector<PartyAccess> VolumeEngine::accesses_of(const Run& run) {
-    std::vector<PartyAccess> accesses{run.request->memory};
-    accesses[0].party = the_host;
-    for (std::uint8_t box = 0; box < layout_->boxes(); ++box)
-        accesses.push_back({.party = party(BoxIndex{box}),
-                            .tag = owner_.window_tag(BoxIndex{box}, run.window, run.transaction),
-                            .base = 0,
-                            .identity = volume_.members[box].box});
-    return accesses;
+void VolumeEngine::erase(RunPlace run) {
+    (run->is_upkeep ? upkeeps_ : runs_).erase(run);
 }
 
 }  // namespace weft::raid

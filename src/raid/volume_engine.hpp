@@ -1,37 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // The controller's half of a volume: takes hosts' requests, keeps those apart that touch the same
-// rows, makes plans and sends their orders turn by turn. It never sees data. When a box fails amid
-// a request it says so, undoes what was staged, and waits to be told what the volume is now; then
-// the request is planned anew, from the host's memory.
+// rows, makes plans and sends their orders turn by turn. It never sees data unless that goes by way
+// of the controller. When a box fails amid a request it says so, undoes what was staged, and waits
+// to be told what the volume is now; then the request is planned anew, from the host's memory.
+//
+// A write that failed amid its commit has left data and parity of its rows at odds, unless whoever
+// did not commit is no member any more. Its rows stay its own until it is done again, and then
+// parity is made anew: changed by a difference it would stay wrong. A box of which it is only not
+// heard whether it has committed is asked again, once it is there or known to be gone. Where that
+// cannot be, for a column that is lost and known by that parity alone, the write is refused.
 #pragma once
 
+#include <deque>
 #include <list>
 #include <map>
 #include <vector>
 
-#include "raid/box.hpp"
+#include "raid/own_work.hpp"
 #include "raid/plan.hpp"
+#include "raid/volume_requests.hpp"
+#include "raid/volume_status.hpp"
 
 namespace weft::raid {
-
-enum class HostOperation : std::uint8_t { read, write, flush };
-
-/// A request is its maker's, who keeps it until completed() is called.
-class HostRequest {
-public:
-    HostOperation operation{};
-    bool durable = false;  ///< of a write: outlives the power when it is answered
-    Range range{};
-    PartyAccess memory{};  ///< the host's
-    wire::HostSession session{};
-    std::uint64_t command = 0;
-
-    /// Once; may be from inside submit().
-    virtual void completed(Result<void> outcome) = 0;
-
-protected:
-    ~HostRequest() = default;
-};
 
 class VolumeEngineOwner {
 public:
@@ -39,81 +29,157 @@ public:
     /// Under which tag peers reach a box's window while this transaction uses it.
     virtual SteeringTag window_tag(BoxIndex box, std::uint32_t window,
                                    wire::TransactionNumber transaction) = 0;
-    /// A request is stuck until set_volume() says what to do without this box, or with it again.
-    virtual void box_failed(BoxIndex suspect, BoxIndex reporter, wire::ArrayOutcome why) = 0;
+    virtual SteeringTag own_window_tag(std::uint32_t, wire::TransactionNumber) { return {}; }
+    /// A request is stuck until set_volume() says what to do without this box, or with it again, or
+    /// until try_again(). `answer` is what the reporter said.
+    virtual void box_failed(BoxIndex suspect, BoxIndex reporter,
+                            const wire::ArrayAnswer& answer) = 0;
+    /// A box is short of windows: those concerned wait for try_again().
+    virtual void no_room(BoxIndex) {}
+    /// A write is about to be sent out. What it has not completed, it may have begun.
+    virtual void writing(std::span<const Band>) {}
+    /// A write was given up amid its commit: parity of these rows may be wrong.
+    virtual void doubtful(std::span<const Band>) {}
 
 protected:
     ~VolumeEngineOwner() = default;
 };
 
-class VolumeEngine {
+struct VolumeEngineOptions {
+    PlanOptions plan{};
+    OwnSide own{};
+    std::uint32_t windows = 16;              ///< of each box
+    std::uint32_t window_bytes = 2 << 20;    ///< of each window; longer requests go in parts
+    std::uint32_t upkeep_bytes = 128 << 10;  ///< of a chunk, at a time
+};
+
+class VolumeEngine final : private OwnWork::Listener {
 public:
-    VolumeEngine(VolumeEngineOwner& owner, const PlanOptions& options, std::uint32_t windows);
+    VolumeEngine(VolumeEngineOwner& owner, const VolumeEngineOptions& options);
 
     /// What the volume is from now on: at the start, and after every change of membership, which
     /// must be lasting by then. Requests that were stuck go on. Refuses what is no volume.
     Result<void> set_volume(wire::ClusterIdentity cluster, wire::Epoch epoch,
-                            const wire::ArrayVolume& volume);
+                            const wire::ArrayVolume& volume, const Health& health);
+    /// The same volume, with more or fewer stripes on its boxes.
+    void set_health(const Health& health) { health_ = health; }
+    /// Nothing is begun until set_volume().
+    void halt() { halted_ = true; }
+    /// What is stuck, or waits for room, goes on.
+    void try_again();
+    /// What is stuck, or could not be begun, is answered so; of an engine that is halted also what
+    /// fails later.
+    void give_up(Error why);
+
     void submit(HostRequest& request);
+    void submit(UpkeepRequest& request);
     void answered(CommandTicket ticket, const wire::ArrayAnswer& answer);
-    /// Nothing more will come from this box: what it has not answered has failed.
-    void lost(BoxIndex box);
+    /// Nothing more will come from this box: what it has not answered has failed. Returns what may
+    /// still be open there, to be aborted before it is used again.
+    std::vector<wire::TransactionNumber> lost(const wire::BoxIdentity& box);
+    /// One command of a box that is there will not be answered.
+    void lost(CommandTicket ticket);
 
     std::size_t requests() const { return runs_.size(); }
+    const VolumeCounters& counters() const { return counters_; }
+    bool has_stuck() const;
+    /// What is being written now, or will be written again.
+    std::vector<Band> bands_under_way() const;
 
 private:
     enum class Stage : std::uint8_t {
         waiting,  ///< for its rows, for a window, or for the volume to be put right
         running,  ///< a turn of orders is out
+        unheard,  ///< some were to commit and nobody knows whether they have
         ending,   ///< windows are being closed
     };
     struct Run {
-        HostRequest* request = nullptr;  ///< none once it is answered
-        Range range{};
+        HostRequest* request = nullptr;  ///< none of both once it is answered
+        UpkeepRequest* upkeep = nullptr;
+        bool is_upkeep = false;
+        std::vector<Band> bands;
+        std::uint64_t length = 0, done = 0, part = 0;  ///< octets; of upkeep: of the chunk
         bool exclusive = false;
         Stage stage = Stage::waiting;
-        bool stuck = false;   ///< until set_volume()
-        bool failed = false;  ///< an order of this turn was
+        bool begun = false;                ///< has been planned before: its rows are its own
+        bool stuck = false;                ///< until set_volume() or try_again()
+        bool failed = false;               ///< an order of this turn was
+        bool committed = false;            ///< orders that write home were sent
+        bool anew = false;                 ///< parity must be
+        std::vector<std::size_t> unheard;  ///< commits whose answer was lost: sent again
+        Mask uncommitted = 0;  ///< places that were to write home and did not say that they had
+        unsigned passed_over = 0;
+        std::optional<Error> refusal;  ///< it is not tried again
         Plan plan;
+        std::vector<Digest> digests;
         std::size_t next = 0;  ///< the first order of the turn to come
         std::size_t unanswered = 0;
         Mask open = 0;  ///< boxes whose window is open
+        bool own_open = false;
         std::uint32_t window = 0;
         wire::TransactionNumber transaction{};
         wire::Generation generation{};  ///< of the volume it was planned for
     };
     struct Sent {
         std::list<Run>::iterator run;
-        BoxIndex box{};
-        bool closes = false;
+        Party to{};
+        wire::BoxIdentity box{};  ///< that had the place when it was sent
+        bool closes = false, commits = false;
         std::vector<Party> parties;
+        std::size_t order = 0;  ///< which of the plan's
     };
     using RunPlace = std::list<Run>::iterator;
 
-    bool may_start(RunPlace run) const;
+    static bool is_over(const Run& run) { return !run.request && !run.upkeep; }
+    static bool is_due(const Run& run);
+    static bool clash(const Run& a, const Run& b);
+    bool may_start(const Run& run) const;
+    bool upkeep_may_start(Run& run) const;
     void start_what_may();
+    bool start_first_of(std::list<Run>& runs);
     void start(RunPlace run);
+    bool goes_in_band(const Run& run) const;
+    Result<Plan> plan_part(const Run& run, std::uint64_t part) const;
+    Result<Plan> plan_next(Run& run) const;
+    Result<void> make_up_for(Run& run) const;
+    void refuse(RunPlace run, Error why);
+    void erase(RunPlace run);
     void send_turn(RunPlace run);
+    void send_own(RunPlace run, const Order& order, std::span<const PartyAccess> accesses);
+    void count(const Order& order);
     void send_end(RunPlace run, wire::ArrayAction action);
     void turn_ended(RunPlace run);
-    void answer_host(RunPlace run, Result<void> outcome);
+    void run_failed(RunPlace run);
+    void answer(Run& run, Result<void> outcome);
+    void judge_digests(Run& run);
     void order_failed(const Sent& sent, const wire::ArrayAnswer& answer);
-    CommandTicket remember(RunPlace run, BoxIndex box, bool closes, std::vector<Party> parties);
+    CommandTicket remember(Sent sent);
+    void take_answer(CommandTicket ticket, const wire::ArrayAnswer& answer, bool is_lost);
+    void send_order(RunPlace run, std::size_t index, std::span<const PartyAccess> accesses);
+    bool can_repeat(const Sent& sent) const;
+    void ask_again(RunPlace run);
+    void count_unheard(Run& run);
     wire::ArrayAddress address_of(BoxIndex box) const;
     OrderEnvelope envelope_of(const Run& run, BoxIndex box);
     std::vector<PartyAccess> accesses_of(const Run& run);
+    void own_order_ended(CommandTicket ticket, const OrderResult& result) override;
 
     VolumeEngineOwner& owner_;
-    PlanOptions options_;
+    VolumeEngineOptions options_;
+    OwnWork own_;
     std::optional<Layout> layout_;
     Health health_;
     wire::ClusterIdentity cluster_{};
     wire::Epoch epoch_{};
     wire::ArrayVolume volume_{};
-    std::list<Run> runs_;  ///< in the order they came
+    std::list<Run> runs_;     ///< hosts', in the order they came
+    std::list<Run> upkeeps_;  ///< ours
     std::map<CommandTicket, Sent> sent_;
-    std::vector<std::uint32_t> free_windows_;
+    std::deque<std::uint32_t> free_windows_;  ///< the one longest unused first
     std::uint64_t transactions_ = 0, tickets_ = 0;
+    VolumeCounters counters_;
+    std::optional<Error> given_up_;
+    bool halted_ = false;
     bool starting_ = false;
 };
 

@@ -8,6 +8,7 @@
 
 #include <deque>
 
+#include "raid/superblock.hpp"
 #include "support/raid_cluster.hpp"
 #include "support/seeds.hpp"
 
@@ -28,7 +29,7 @@ struct Controller final : RaidCluster, VolumeEngineOwner {
 
     Controller(Level level, std::uint8_t box_count, std::uint64_t seed)
         : RaidCluster(*Layout::make(level, box_count, 8192), 6, seed),
-          engine(*this, {}, 4),
+          engine(*this, {.plan = {}, .own = {}, .windows = 4}),
           shadow(6 * layout.stripe_bytes()),
           queues(box_count) {
         volume = boxes[0]->box.superblock().volume;
@@ -36,7 +37,11 @@ struct Controller final : RaidCluster, VolumeEngineOwner {
             boxes[i]->on_answer = [this](CommandTicket ticket, const wire::ArrayAnswer& answer) {
                 agenda.later([this, ticket, answer] { engine.answered(ticket, answer); });
             };
-        EXPECT_TRUE(engine.set_volume(boxes[0]->box.superblock().cluster, wire::Epoch{1}, volume));
+        EXPECT_TRUE(set_volume());
+    }
+    Result<void> set_volume() {
+        return engine.set_volume(boxes[0]->box.superblock().cluster, wire::Epoch{1}, volume,
+                                 health_of(volume));
     }
 
     void carry(BoxIndex box, CommandTicket ticket, const EncodedOrder& order) override {
@@ -55,7 +60,9 @@ struct Controller final : RaidCluster, VolumeEngineOwner {
         return RaidCluster::window_tag(number(box), static_cast<std::uint64_t>(transaction));
     }
     /// What management does: the box is out, lastingly, before anything is answered without it.
-    void box_failed(BoxIndex suspect, BoxIndex, wire::ArrayOutcome) override {
+    void box_failed(BoxIndex suspect, BoxIndex, const wire::ArrayAnswer& answer) override {
+        // It knows of the change that we are about to hear of.
+        if (answer.outcome == wire::ArrayOutcome::other_generation) return;
         auto& member = volume.members[number(suspect)];
         if (std::exchange(member.state, wire::ArrayMemberState::absent) ==
             wire::ArrayMemberState::absent)
@@ -82,8 +89,7 @@ struct Controller final : RaidCluster, VolumeEngineOwner {
         for (;;) {
             agenda.run();
             if (!std::exchange(settling, false)) break;
-            EXPECT_TRUE(
-                engine.set_volume(boxes[0]->box.superblock().cluster, wire::Epoch{1}, volume));
+            EXPECT_TRUE(set_volume());
         }
     }
 
@@ -165,9 +171,10 @@ TEST(VolumeEngine, GoesOnWhenABoxIsNoMore) {
         controller.submit_randomly(10);
         controller.agenda.run();
         controller.box_failed(gone, gone, {});
-        controller.engine.lost(gone);
+        const auto identity = controller.volume.members[number(gone)].box;
+        controller.engine.lost(identity);
         controller.run();
-        controller.engine.lost(gone);  // what was sent to it before the news
+        controller.engine.lost(identity);  // what was sent to it before the news
         controller.run();
         controller.expect_all_right();
     });
@@ -201,10 +208,10 @@ TEST(VolumeEngine, RefusesWhatIsNotThere) {
     EXPECT_EQ(refused({0, 100}), Code::malformed);
     for (std::size_t member : {0u, 1u})
         controller.volume.members[member].state = wire::ArrayMemberState::absent;
-    ASSERT_TRUE(controller.engine.set_volume({}, {}, controller.volume));
+    ASSERT_TRUE(controller.set_volume());
     EXPECT_EQ(refused({0, 4096}), Code::io_failed) << "two of five are lost";
     controller.volume.level = 9;
-    EXPECT_FALSE(controller.engine.set_volume({}, {}, controller.volume));
+    EXPECT_FALSE(controller.set_volume());
 }
 
 }  // namespace

@@ -26,14 +26,15 @@ enum class Reach : std::uint8_t {
 /// What else there is to know of a command, to be combined.
 enum class Trait : std::uint16_t {
     none = 0,
-    unattended = 1,     ///< runs in spite of unit attentions
-    needs_medium = 2,   ///< not without one
-    changes = 4,        ///< not if write protected
-    while_erasing = 8,  ///< runs while the medium is erased
-    strict = 16,        ///< reserved bits must be zero
-    without_unit = 32,  ///< answered where there is no unit
-    any_access = 64,    ///< runs through ports in standby or worse
-    cached = 128,       ///< has the flags for page out and unit access (DPO, FUA)
+    unattended = 1,        ///< runs in spite of unit attentions
+    needs_medium = 2,      ///< not without one
+    changes = 4,           ///< not if write protected
+    while_erasing = 8,     ///< runs while the medium is erased
+    strict = 16,           ///< reserved bits must be zero
+    without_unit = 32,     ///< answered where there is no unit
+    any_access = 64,       ///< runs through ports in standby or worse
+    cached = 128,          ///< has the flags for page out and unit access (DPO, FUA)
+    without_medium = 256,  ///< known to units that are no disks
 };
 constexpr Trait operator|(Trait one, Trait other) {
     return static_cast<Trait>(static_cast<unsigned>(one) | static_cast<unsigned>(other));
@@ -48,6 +49,7 @@ enum class Offered : std::uint8_t {
     if_thin,
     if_removable,
     if_long,  ///< of 32 octets: SBC-3 has them for protection information of type 2 only
+    if_vendor,
 };
 
 inline constexpr int no_service_action = -1;

@@ -19,7 +19,7 @@ constexpr int action_of(auto action) {
 // Combinations that many commands share.
 constexpr Trait reading = needs_medium;
 constexpr Trait writing = needs_medium | changes;
-constexpr Trait telling = unattended | while_erasing | any_access;
+constexpr Trait telling = unattended | while_erasing | any_access | without_medium;
 constexpr Trait status = while_erasing | any_access;
 
 constexpr auto plain = no_service_action;
@@ -41,8 +41,8 @@ constexpr std::string_view long_usage_1c =
 
 // clang-format off
 constexpr Command table[] = {
-    {Operation::test_unit_ready, plain, 6, test_unit_ready, Reach::facts, needs_medium, always,
-     "00 00 00 00 00"},
+    {Operation::test_unit_ready, plain, 6, test_unit_ready, Reach::facts,
+     needs_medium | without_medium, always, "00 00 00 00 00"},
     {Operation::request_sense, plain, 6, request_sense, Reach::anything, telling | without_unit,
      always, "01 00 00 ff 00"},
     {Operation::format_unit, plain, 6, format_unit, Reach::writes, writing, always,
@@ -194,7 +194,8 @@ constexpr Command table[] = {
     {Operation::maintenance_in, action_of(MaintenanceIn::report_target_port_groups), 12,
      report_port_groups, Reach::facts, status, always, "ff 00 00 00 00 ff ff ff ff 00 00"},
     {Operation::maintenance_in, action_of(MaintenanceIn::report_supported_operation_codes), 12,
-     report_operation_codes, Reach::facts, status, always, "1f 87 ff ff ff ff ff ff ff 00 00"},
+     report_operation_codes, Reach::facts, status | without_medium, always,
+     "1f 87 ff ff ff ff ff ff ff 00 00"},
     {Operation::maintenance_in,
      action_of(MaintenanceIn::report_supported_task_management_functions), 12,
      report_task_management, Reach::facts, status, always, "1f 80 00 00 00 ff ff ff ff 00 00"},
@@ -214,6 +215,8 @@ constexpr Command table[] = {
      "16 ff ff ff ff ff ff ff ff 1f 00"},
     {Operation::read_defect_data_12, plain, 12, read_defect_data_12, Reach::reads, reading, always,
      "1f ff ff ff ff ff ff ff ff 00 00"},
+    {Operation::array_order, plain, 16, vendor_command, Reach::anything, telling,
+     Offered::if_vendor, "ff ff ff ff ff ff ff ff ff ff ff ff ff 00 00"},
 };
 // clang-format on
 

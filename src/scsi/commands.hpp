@@ -106,6 +106,9 @@ std::optional<Sense> access_refusal(LogicalUnit& unit, Nexus& nexus);
 // copy.cpp
 void extended_copy(LogicalUnit& unit, Task& task);
 
+// vendor_commands.cpp
+void vendor_command(LogicalUnit& unit, Task& task);
+
 // copy_results.cpp
 void receive_copy_results(LogicalUnit& unit, Task& task);
 

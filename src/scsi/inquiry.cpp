@@ -13,26 +13,33 @@ using namespace wire;
 
 namespace {
 
+PeripheralType type_of(const LogicalUnit& unit) {
+    if (!unit.exists()) return PeripheralType::unknown;
+    return unit.options().has_medium ? PeripheralType::direct_access_block
+                                     : PeripheralType::storage_array_controller;
+}
+
 void write_standard(LogicalUnit& unit, ReportWriter& report) {
     StandardInquiryData data{
         .qualifier =
             unit.exists() ? PeripheralQualifier::connected : PeripheralQualifier::not_supported,
-        .type = unit.exists() ? PeripheralType::direct_access_block : PeripheralType::unknown,
+        .type = type_of(unit),
         .removable = unit.options().removable,
         .hierarchical_addressing = true,
         .additional_length = static_cast<std::uint8_t>(wire_size<StandardInquiryData>() +
                                                        wire_size<StandardInquiryVersions>() - 5),
         .asymmetric_access = AsymmetricAccess::implicit_and_explicit,
-        .third_party_copy = true,
+        .third_party_copy = unit.options().has_medium,
         .multiple_ports = unit.target().ports().size() > 1,
         .command_queue = true,
         .vendor = left_aligned<8>(unit.options().vendor),
         .product = left_aligned<16>(unit.options().product),
         .revision = left_aligned<4>(unit.options().revision)};
     report.put(data);
-    report.put(
-        StandardInquiryVersions{.versions = {VersionDescriptor::sam_5, VersionDescriptor::iscsi,
-                                             VersionDescriptor::spc_4, VersionDescriptor::sbc_3}});
+    StandardInquiryVersions known{.versions = {VersionDescriptor::sam_5, VersionDescriptor::iscsi,
+                                               VersionDescriptor::spc_4, VersionDescriptor::sbc_3}};
+    if (!unit.options().has_medium) known.versions[3] = {};
+    report.put(known);
 }
 
 void write_supported_pages(LogicalUnit& unit, ReportWriter& report);
@@ -152,13 +159,19 @@ constexpr Page pages[] = {
     {VitalProductPage::logical_block_provisioning, write_provisioning},
 };
 
-void write_supported_pages(LogicalUnit&, ReportWriter& report) {
-    for (const auto& page : pages) report.put_octet(static_cast<std::uint8_t>(page.code));
+/// From this one on they are about disks.
+bool has_page(const LogicalUnit& unit, const Page& page) {
+    return unit.options().has_medium || page.code < VitalProductPage::third_party_copy;
 }
 
-const Page* find_page(std::uint8_t code) {
+void write_supported_pages(LogicalUnit& unit, ReportWriter& report) {
     for (const auto& page : pages)
-        if (static_cast<std::uint8_t>(page.code) == code) return &page;
+        if (has_page(unit, page)) report.put_octet(static_cast<std::uint8_t>(page.code));
+}
+
+const Page* find_page(const LogicalUnit& unit, std::uint8_t code) {
+    for (const auto& page : pages)
+        if (static_cast<std::uint8_t>(page.code) == code && has_page(unit, page)) return &page;
     return nullptr;
 }
 
@@ -169,8 +182,8 @@ void write_answer(LogicalUnit& unit, Task& task) {
         write_standard(unit, report);
         return unit.answer(task, report.size(), command.allocation_length);
     }
-    const auto* page = find_page(command.page_code);
-    VitalProductPageStart start{.type = PeripheralType::direct_access_block, .page = page->code};
+    const auto* page = find_page(unit, command.page_code);
+    VitalProductPageStart start{.type = type_of(unit), .page = page->code};
     report.put(start);
     if (page->code == VitalProductPage::device_identification)
         write_designators(unit, *task.nexus, report);
@@ -187,7 +200,8 @@ void inquiry(LogicalUnit& unit, Task& task) {
     const auto command = parse<Inquiry>(task);
     if (!command.vital_product_data && command.page_code != 0)
         return unit.refuse(task, bad_field(2));
-    if (command.vital_product_data && (!unit.exists() || find_page(command.page_code) == nullptr))
+    if (command.vital_product_data &&
+        (!unit.exists() || find_page(unit, command.page_code) == nullptr))
         return unit.refuse(task, bad_field(2));
     unit.take_memory(task, parameter_bytes, write_answer);
 }

@@ -11,7 +11,10 @@ namespace weft::scsi {
 inline constexpr std::size_t command_block_max = 260;
 
 /// Sense data we make. iSER initiators have room for 126 octets behind its length.
-inline constexpr std::size_t sense_max = 64;
+inline constexpr std::size_t sense_max = 124;
+
+/// Parameters of a command of ours, and what is answered to it.
+inline constexpr std::size_t vendor_bytes_max = 256u << 10;
 
 inline constexpr std::size_t units_max = 256;
 inline constexpr std::uint32_t unit_number_max = 0x3fff;

@@ -51,6 +51,7 @@ bool LogicalUnit::write_protected() const {
 }
 
 bool LogicalUnit::offers(const Command& command) const {
+    if (!options_.has_medium && !command.is(Trait::without_medium)) return false;
     switch (command.offered) {
         case Offered::if_thin:
             return thin();
@@ -58,6 +59,8 @@ bool LogicalUnit::offers(const Command& command) const {
             return options_.removable;
         case Offered::if_long:
             return options_.long_commands;
+        case Offered::if_vendor:
+            return options_.vendor_commands != nullptr;
         case Offered::always:
             break;
     }
@@ -84,7 +87,7 @@ void LogicalUnit::execute(Task& task) {
     work.running = work.ready = work.ending = work.finished = false;
     work.failed = work.aborted = work.ordered = work.has_turn = false;
     work.durable = work.pooled = work.data_in_device = false;
-    work.keep_space = false;
+    work.keep_space = work.undelivered = false;
     work.option = 0;
     work.bytes = work.position = work.remaining = 0;
     work.index = 0;

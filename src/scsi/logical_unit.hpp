@@ -97,6 +97,12 @@ public:
     /// The memory of the task becomes what the device lends; false if it lends none.
     bool lend(Task& task, BlockOperation operation, std::uint64_t offset, std::uint64_t bytes);
 
+    // For commands of ours: the order in which those of a nexus are handed over.
+    void await_delivery(Task& task);
+    void delivered(Task& task);
+    Task* first_undelivered(const Nexus& nexus) const;
+    void deliver_next(Nexus& nexus);
+
     // For the commands: to answer.
     void good(Task& task);
     void end(Task& task, wire::ScsiStatus status);

@@ -49,6 +49,8 @@ public:
     struct AtUnit {
         UnitAttentions attentions{};
         bool prevents_removal = false;
+        std::size_t undelivered = 0;  ///< commands of ours that are not handed over yet
+        bool delivering = false;
     };
     AtUnit& at(std::size_t place) { return at_units_[place]; }
     Target& target() { return target_; }

@@ -49,6 +49,18 @@ SenseOctets encode_sense(const Sense& sense, bool descriptor_format) {
     return descriptor_format ? encode_descriptors(sense) : encode_fixed(sense);
 }
 
+SenseOctets encode_descriptors(SenseKey key, ConstBuffer descriptors) {
+    constexpr std::size_t room = sense_max - wire_size<DescriptorSense>();
+    const auto whole = descriptors.first(std::min(descriptors.size(), room));
+    SenseOctets octets;
+    if (whole.empty() && key == SenseKey::no_sense) return octets;
+    append(octets, DescriptorSense{.key = key,
+                                   .sense_data_overflow = descriptors.size() > room,
+                                   .additional_length = static_cast<std::uint8_t>(whole.size())});
+    for (auto octet : whole) octets.push_back(octet);
+    return octets;
+}
+
 Sense bad_field(std::uint16_t octet) {
     return {.key = SenseKey::illegal_request,
             .additional = AdditionalSense::invalid_field_in_command_block,

@@ -7,6 +7,7 @@
 
 #include "base/fixed_vector.hpp"
 #include "scsi/limits.hpp"
+#include "weft/buffer.hpp"
 #include "weft/result.hpp"
 #include "wire/scsi_sense.hpp"
 
@@ -25,6 +26,9 @@ using SenseOctets = FixedVector<std::byte, sense_max>;
 
 /// Fixed format has room for 32 bits of information; what does not fit is left out.
 SenseOctets encode_sense(const Sense& sense, bool descriptor_format);
+
+/// Ready descriptors, under this key; those that do not fit are cut off, and that is said.
+SenseOctets encode_descriptors(wire::SenseKey key, ConstBuffer descriptors);
 
 /// 5/2400: an octet of the command block, and its bit if one is to blame, is wrong.
 Sense bad_field(std::uint16_t octet);

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 
+#include "scsi/vendor_commands.hpp"
 #include "weft/block_device.hpp"
 
 namespace weft::scsi {
@@ -43,11 +44,13 @@ enum class Waiting : std::uint8_t {
     device,
     reservers,  ///< others who change reservations
     store,
-    erasure
+    erasure,
+    order,  ///< commands of ours that came before
+    vendor
 };
 
 struct TaskWork {
-    explicit TaskWork(Task& owner) : device(owner) {}
+    explicit TaskWork(Task& owner) : device(owner), call(owner) {}
 
     /// The one request to the device a task has at a time.
     struct DeviceRequest final : BlockRequest {
@@ -56,6 +59,7 @@ struct TaskWork {
         Task& task;
     };
     DeviceRequest device;
+    VendorCall call;
 
     LogicalUnit* unit = nullptr;  ///< null: not executed, or released
     LogicalUnit* at = nullptr;    ///< whose blocks and device it uses: a copy works on two units
@@ -69,9 +73,10 @@ struct TaskWork {
     bool finished = false;
     bool failed = false;  ///< the answer is a refusal, and must wait for a write nevertheless
     bool aborted = false;
-    bool ordered = false;    ///< it is the one ordered task that runs
-    bool has_turn = false;   ///< it counts among those that run
-    Result<void> outcome{};  ///< of the last thing waited for
+    bool ordered = false;      ///< it is the one ordered task that runs
+    bool has_turn = false;     ///< it counts among those that run
+    bool undelivered = false;  ///< a command of ours, not yet handed over
+    Result<void> outcome{};    ///< of the last thing waited for
 
     BlockRange range{};           ///< the blocks the command names
     std::uint64_t bytes = 0;      ///< what of them is moved

@@ -13,6 +13,7 @@
 namespace weft::scsi {
 
 class ReservationStore;
+class VendorCommands;
 
 struct UnitOptions {
     /// From this serial number and identifier are derived, the same ones each time. Empty: from the
@@ -31,6 +32,9 @@ struct UnitOptions {
     bool cache_control = true;   ///< DPOFUA: DPO and FUA are accepted
     std::size_t transfer_bytes = transfer_bytes_usual;  ///< the longest of one command
     ReservationStore* reservations = nullptr;           ///< none: they end with the target
+    VendorCommands* vendor_commands = nullptr;          ///< none: a disk like any other
+    /// Otherwise it knows the commands that say what it is, and the vendor's, and is no disk.
+    bool has_medium = true;
     /// What LBPPBE tells; a power of two times block_bytes, 0: the same.
     std::uint32_t physical_block_bytes = 0;
     /// The least time a SANITIZE or FORMAT UNIT takes. Who watches progress wants to see some.

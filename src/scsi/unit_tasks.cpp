@@ -121,6 +121,10 @@ void LogicalUnit::finish(Task& task) {
     // What is sent out of the device's own memory stays held until it has left.
     const bool keeps_blocks = !task.answer.data_in.empty() && !work.pooled;
     if (!keeps_blocks) give_up_blocks(task);
+    if (work.undelivered) {
+        delivered(task);
+        deliver_next(*task.nexus);
+    }
     // Others that waited go on only when this one's answer has been given.
     task.finished();
     resume_granted();
@@ -152,6 +156,10 @@ void LogicalUnit::abort(Task& task) {
         case Waiting::erasure:
             state_.erasing_task = nullptr;
             break;
+        case Waiting::order:
+            break;
+        case Waiting::vendor:
+            return options_.vendor_commands->forget(work.call);
         case Waiting::data:
             return task.data_unwanted();
         case Waiting::device:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One port for two protocols, told apart however their first octets are cut.
+// One port for three protocols, told apart however their first octets are cut.
 #include "node/first_octets.hpp"
 
 #include <gtest/gtest.h>
@@ -58,7 +58,8 @@ TEST(FirstOctets, TellWhatIsSpokenAndLoseNone) {
     for (auto& each : {Case{"MPA ID Req Frame and the rest", Spoken::mpa, 16},
                        Case{"MPA ID Rep Frame is an answer", Spoken::iscsi, 16},
                        Case{"\x43\x87 a login request", Spoken::iscsi, 1},
-                       Case{"GET / HTTP/1.1", Spoken::iscsi, 1}})
+                       Case{"GET / HTTP/1.1", Spoken::iscsi, 1},
+                       Case{"{\"do\": \"list boxes\"}\n", Spoken::json, 1}})
         test::for_each_seed(50, [&](std::uint64_t seed) {
             Port port(seed);
             RecordingEngine client;

@@ -60,6 +60,25 @@ Result<std::unique_ptr<BlockDevice>> Host::open_disk(const DiskOptions& options)
                                                  : Disk::Access::read_write);
 }
 
+Result<void> Host::provide_disk(const std::string& path, std::uint64_t size) {
+    const auto whole = (size + sector_bytes - 1) / sector_bytes * sector_bytes;
+    auto& disk = disks_[path];
+    if (!disk)
+        disk = std::make_unique<Disk>(clockwork_, disks_.size(), DiskSpec{.size = whole});
+    else if (disk->spec().size < whole)
+        disk->grow(whole);
+    return {};
+}
+
+Result<void> Host::remove_disk(const std::string& path) {
+    opened_disks_.erase(path);
+    auto found = disks_.find(path);
+    if (found == disks_.end()) return {};
+    removed_disks_.push_back(std::move(found->second));
+    disks_.erase(found);
+    return {};
+}
+
 Result<std::vector<std::byte>> Host::read_file(const std::string& path) {
     auto found = files_.find(path);
     if (found == files_.end()) return Error{.code = Code::not_found, .detail = ENOENT};

@@ -48,6 +48,9 @@ public:
     }
     /// Opens the disk that World::make_disk() made under this name; `direct` changes nothing.
     Result<std::unique_ptr<BlockDevice>> open_disk(const DiskOptions& options) override;
+    /// Of the usual kind, known to the world by its path from then on.
+    Result<void> provide_disk(const std::string& path, std::uint64_t size) override;
+    Result<void> remove_disk(const std::string& path) override;
     /// A machine's files are its own, and last. One that is being replaced at a power cut is the
     /// old or the new.
     Result<std::vector<std::byte>> read_file(const std::string& path) override;
@@ -74,6 +77,8 @@ private:
     std::string name_;
     std::uint64_t power_cuts_ = 0;
     std::set<std::string> opened_disks_;
+    /// As with files: what ran here before a power cut may have had them open.
+    std::vector<std::unique_ptr<Disk>> removed_disks_;
     std::map<std::string, std::vector<std::byte>> files_;
     std::deque<Replacement> replacements_;  ///< the first is under way
 };

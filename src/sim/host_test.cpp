@@ -49,6 +49,20 @@ TEST(Host, LosesItsOwnDisksWithItsPowerAndNoOthers) {
     EXPECT_TRUE(heard.succeeded());
 }
 
+TEST(Host, MakesDisksAndRemovesThem) {
+    World world(1);
+    Host& elm = world.host("elm");
+    EXPECT_TRUE(elm.remove_disk("part"));
+    ASSERT_TRUE(elm.provide_disk("part", 4096));
+    auto disk = std::move(*elm.open_disk({.path = "part"}));
+    EXPECT_EQ(disk->traits().size, 4096u);
+    ASSERT_TRUE(elm.provide_disk("part", 8192));
+    EXPECT_EQ(disk->traits().size, 8192u) << "it grows under whoever has it open";
+    disk.reset();
+    ASSERT_TRUE(elm.remove_disk("part"));
+    EXPECT_FALSE(elm.open_disk({.path = "part"}));
+}
+
 TEST(Host, SharesTimeAndNetworkWithTheOthers) {
     World world(1);
     test::RecordingEngine client;

@@ -38,6 +38,10 @@ public:
                                             const Address& from) override;
     Result<std::vector<Address>> resolve(const Address& address) override;
     Result<std::unique_ptr<BlockDevice>> open_disk(const DiskOptions& options) override;
+    Result<void> provide_disk(const std::string& path, std::uint64_t size) override {
+        return local_.provide_disk(path, size);
+    }
+    Result<void> remove_disk(const std::string& path) override { return local_.remove_disk(path); }
     Result<std::vector<std::byte>> read_file(const std::string& path) override {
         return local_.read_file(path);
     }

@@ -35,6 +35,18 @@ public:
 
     bool is_still_lent() const override { return core_->memory.is_held(tag()); }
 
+    Result<void> open(const FastRegistration& registration) override {
+        constexpr std::uint32_t key = 0xff;
+        bool ours = registered_ && (static_cast<std::uint32_t>(registration.tag) | key) ==
+                                       (static_cast<std::uint32_t>(tag_) | key);
+        if (!ours) return Error{.code = Code::not_found};
+        return core_->memory.fast_register(registration, {.domain = domain_->id()});
+    }
+    Result<void> close() override {
+        if (!registered_) return Error{.code = Code::not_found};
+        return core_->memory.invalidate(tag(), {.domain = domain_->id()});
+    }
+
     Result<void> deregister(std::function<void()> done) override {
         if (!registered_) return Error{.code = Code::not_found};
         auto removed = core_->remove_memory(tag_, std::move(done));

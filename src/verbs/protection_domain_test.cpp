@@ -200,5 +200,39 @@ TEST_F(ProtectionDomainTest, WakesWorkThatWaitedForMemory) {
     EXPECT_EQ(work.told, 1);
 }
 
+TEST_F(ProtectionDomainTest, OpensAnAllocatedTagUnderAKeyOfItsOwnersChoice) {
+    auto region = allocate(1);
+    auto other = allocate(1);
+    auto with_key = [&](std::uint32_t key) {
+        return SteeringTag{(static_cast<std::uint32_t>(region->tag()) & ~0xffu) | key};
+    };
+    auto registration = [&](SteeringTag tag) {
+        return FastRegistration{.tag = tag,
+                                .pieces = {Buffer(memory)},
+                                .address = 0,
+                                .rights = all_rights,
+                                .addressing = Addressing::from_zero};
+    };
+    EXPECT_EQ(region->close().error().code, Code::access_denied) << "it is not open";
+    ASSERT_TRUE(region->open(registration(with_key(0x5a))));
+    EXPECT_TRUE(opens(with_key(0x5a), 0, 64));
+    EXPECT_FALSE(opens(with_key(0x5b), 0, 64));
+    EXPECT_FALSE(region->open(registration(with_key(0x5b)))) << "it is open already";
+    EXPECT_EQ(other->open(registration(with_key(0x5b))).error().code, Code::not_found)
+        << "the tag is somebody else's";
+
+    ASSERT_TRUE(region->close());
+    EXPECT_FALSE(opens(with_key(0x5a), 0, 64));
+    ASSERT_TRUE(region->open(registration(with_key(0x5b))));
+    EXPECT_TRUE(opens(with_key(0x5b), 0, 64));
+    EXPECT_FALSE(opens(with_key(0x5a), 0, 64));
+
+    auto held = core->memory.hold(region->tag());
+    ASSERT_TRUE(region->close());
+    EXPECT_EQ(region->open(registration(with_key(1))).error().code, Code::exhausted);
+    core->memory.release(held);
+    EXPECT_TRUE(region->open(registration(with_key(1))));
+}
+
 }  // namespace
 }  // namespace weft::verbs

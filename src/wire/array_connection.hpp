@@ -6,6 +6,7 @@
 //     active to passive   greeting   who, to whom, a fresh number      MPA request's private data
 //     passive to active   welcome    its own fresh number, its proof   MPA reply's private data
 //     active to passive   proof      its proof                         the first Send
+//     passive to active   ready      nothing more                      the first Send back
 //
 // A proof is HMAC-SHA256, under the secret, of the greeting, the welcome without its proof, and one
 // octet that tells the two proofs apart: neither can be replayed, and neither serves as the other.
@@ -28,6 +29,21 @@ struct ArrayConnectionEnd {
     }
     bool operator==(const ArrayConnectionEnd&) const = default;
 };
+
+/// A host's session as the identity of a connection's end, and of a party of an order.
+constexpr BoxIdentity identity_of(HostSession session) {
+    BoxIdentity identity;
+    for (std::size_t i = 0; i < 8; ++i)
+        identity.octets[15 - i] =
+            static_cast<std::uint8_t>(static_cast<std::uint64_t>(session) >> 8 * i);
+    return identity;
+}
+constexpr ArrayConnectionEnd box_end(const BoxIdentity& box) {
+    return {.role = ArrayRole::box, .identity = box};
+}
+constexpr ArrayConnectionEnd host_end(HostSession session) {
+    return {.role = ArrayRole::host, .identity = identity_of(session)};
+}
 
 struct ArrayGreeting {
     ClusterIdentity cluster{};
@@ -72,6 +88,15 @@ struct ArrayProof {
     bool operator==(const ArrayProof&) const = default;
 };
 static_assert(wire_size<ArrayProof>() == 40);
+
+/// The proof was good, and memory is open from now on. What came sooner would find it closed.
+struct ArrayReady {
+    static constexpr void describe(auto& v, auto&) {
+        v.pack(fixed<64>("key", 0x57'65'66'74'52'64'79'31));  // "WeftRdy1"
+    }
+    bool operator==(const ArrayReady&) const = default;
+};
+static_assert(wire_size<ArrayReady>() == 8);
 
 /// Of meet_boxes' list, behind an ArrayAddress and a count.
 struct ArrayPeer {

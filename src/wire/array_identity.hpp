@@ -4,6 +4,8 @@
 // controller, is refused by these and by nothing else.
 #pragma once
 
+#include <string>
+
 #include "base/wire_format.hpp"
 
 namespace weft::wire {
@@ -16,6 +18,19 @@ struct ArrayIdentity {
     static constexpr void describe(auto& v, auto& h) { v("octets", h.octets); }
     auto operator<=>(const ArrayIdentity&) const = default;
 };
+
+/// As people and names of files and records have it: two digits for each octet.
+template <class Tag>
+std::string to_digits(const ArrayIdentity<Tag>& identity) {
+    constexpr char digits[] = "0123456789abcdef";
+    std::string text;
+    for (auto octet : identity.octets) {
+        text += digits[octet >> 4];
+        text += digits[octet & 15];
+    }
+    return text;
+}
+
 using ClusterIdentity = ArrayIdentity<struct ClusterTag>;
 using VolumeIdentity = ArrayIdentity<struct VolumeTag>;
 using BoxIdentity = ArrayIdentity<struct BoxTag>;

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "support/header_walk.hpp"
+#include "wire/array_box.hpp"
 #include "wire/array_connection.hpp"
+#include "wire/array_host.hpp"
 #include "wire/array_superblock.hpp"
 #include "wire/scsi_array.hpp"
 
@@ -40,6 +42,10 @@ BoxIdentity session(std::uint64_t number) {
     for (std::size_t i = 0; i < 8; ++i)
         identity.octets[15 - i] = static_cast<std::uint8_t>(number >> 8 * i);
     return identity;
+}
+
+TEST(ArrayIdentity, IsWrittenInDigits) {
+    EXPECT_EQ(to_digits(BoxIdentity{{0x0f, 0xa0}}), "0fa00000000000000000000000000000");
 }
 
 TEST(ArrayOrder, IsACommandBlockAHeaderPartiesAndPieces) {
@@ -119,6 +125,26 @@ TEST(ArraySuperblock, SaysAllThereIsToKnowOfTheVolume) {
     walk.expect_end();
 }
 
+TEST(ArrayBox, SaysWhatItIsAndKeepsWhoItIs) {
+    HeaderWalk walk("raid/box.hex");
+    walk.expect(ArrayBoxDescription{.box = {counting(0x30)},
+                                    .cluster = {counting(0x10)},
+                                    .epoch = Epoch{3},
+                                    .name = field<64>("oak"),
+                                    .size = 1 << 30,
+                                    .free = 1 << 29,
+                                    .window_limit = 4 << 20,
+                                    .windows = 32,
+                                    .parts = 2});
+    walk.expect(ArrayBoxFile{.box = {counting(0x30)},
+                             .cluster = {counting(0x10)},
+                             .epoch = Epoch{3},
+                             .name = field<64>("oak"),
+                             .parts = 1});
+    walk.expect(ArrayBoxPart{.volume = {counting(0x20)}, .size = 1 << 29, .begun = true});
+    walk.expect_end();
+}
+
 TEST(ArrayRecord, HasAHeadABodyAndAChecksum) {
     HeaderWalk walk("raid/records.hex");
     auto expect = [&](ArrayRecordKind kind, const auto& body) {
@@ -156,6 +182,7 @@ TEST(ArrayConnection, IsGreetedWelcomedAndProved) {
     walk.expect(
         ArrayWelcome{.epoch = Epoch{3}, .fresh = long_counting(32), .proof = long_counting(64)});
     walk.expect(ArrayProof{.proof = long_counting(96)});
+    walk.expect(ArrayReady{});
     walk.expect(ArrayPeerList{.address = address, .count = 1});
     Octets<16> four_mapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1};
     walk.expect(ArrayPeer{.box = {counting(0x40)},
@@ -170,6 +197,40 @@ TEST(ArrayConnection, IsGreetedWelcomedAndProved) {
                            .network_address = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1},
                            .secret = long_counting(0)});
     walk.expect_end();
+}
+
+TEST(ArrayHost, SaysHelloAndAsksForTransfers) {
+    HeaderWalk walk("raid/host.hex");
+    walk.expect(HostCommandBlock{.action = HostAction::hello, .parameter_length = 104});
+    walk.expect(HostHello{.name = field<64>("desk"),
+                          .previous = HostSession{8},
+                          .port = 4000,
+                          .network_address = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}});
+    walk.expect(HostWelcome{.outcome = HostOutcome::done,
+                            .session = HostSession{9},
+                            .cluster = {counting(0x10)},
+                            .volume = {counting(0x20)},
+                            .epoch = Epoch{3},
+                            .size = 1ull << 40,
+                            .request_limit = 1 << 20,
+                            .secret = long_counting(0)});
+    walk.expect(
+        HostCommandBlock{.action = HostAction::write, .command = 77, .parameter_length = 56});
+    walk.expect(HostTransfer{.session = HostSession{9},
+                             .command = 77,
+                             .offset = 1ull << 33,
+                             .length = 12288,
+                             .tag = SteeringTag{0xabcdef01},
+                             .base = 0x1000,
+                             .durable = true,
+                             .repeated = true});
+    walk.expect(HostAnswer{.outcome = HostOutcome::later, .command = 77, .size = 1ull << 40});
+    walk.expect_end();
+    EXPECT_EQ(identity_of(HostSession{0x0a0b0c0d}), session(0x0a0b0c0d));
+    EXPECT_EQ(volume_target_name("photos"), "iqn.2026-11.io.weft:volume.photos");
+    EXPECT_TRUE(is_of_host(0x44));
+    EXPECT_FALSE(is_of_host(0x3f));
+    EXPECT_FALSE(is_of_host(0x45));
 }
 
 }  // namespace

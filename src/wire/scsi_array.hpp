@@ -36,6 +36,9 @@ enum class ArrayAction : std::uint8_t {
     meet_boxes = 0x24,    ///< parameter list: the boxes of the volume and where they are
     admit_host = 0x25,    ///< parameter list: a host and the secret shared with it
     dismiss_host = 0x26,
+    describe_box = 0x27,  ///< Data-In: what a box is, and its parts; anybody may ask
+    create_part = 0x28,   ///< parameter list: an address and the part's first superblock
+    delete_part = 0x29,   ///< parameter list: an address
 };
 inline constexpr std::uint8_t array_order_count = 11;
 constexpr bool is_order(ArrayAction action) {
@@ -159,6 +162,8 @@ enum class ArrayOutcome : std::uint8_t {
     passive_side_failed = 0x09,  ///< `party` could not be reached, or refused
     disk_failed = 0x0a,          ///< the box's own
     unknown_transaction = 0x0b,  ///< a later phase of something never staged here
+    no_space = 0x0c,             ///< for a part of that size
+    already_there = 0x0d,        ///< a part of that volume
 };
 
 /// A descriptor of sense data. Digests are of what was staged, digested, or computed by the order.

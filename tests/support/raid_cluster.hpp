@@ -53,14 +53,24 @@ public:
         agenda_.later([this, &request] { request.completed(perform(request)); });
     }
 
+    void grow(std::uint64_t size) {
+        AlignedBytes larger(size);
+        std::ranges::copy(octets.all(), larger.all().begin());
+        octets = larger;
+    }
+
     AlignedBytes octets;
+    AlignedBytes lasting{0};  ///< as of the last flush: what is left when the power goes
     bool broken = false;
     int flushes = 0;
 
 private:
     Result<void> perform(BlockRequest& request) {
         if (broken) return Error{Code::io_failed};
-        if (request.operation == BlockOperation::flush) return ++flushes, Result<void>{};
+        if (request.operation == BlockOperation::flush) {
+            lasting = octets;
+            return ++flushes, Result<void>{};
+        }
         auto at = octets.all().subspan(request.offset);
         for (Buffer part : request.memory) {
             if (request.operation == BlockOperation::write)
@@ -80,9 +90,15 @@ public:
     void fetch(raid::PeerTransfer& transfer) override { begin(transfer, true); }
     void send(raid::PeerTransfer& transfer) override { begin(transfer, false); }
 
+    std::optional<wire::BoxIdentity> out_of_reach;
+    bool reaches_no_box = false;
+
 private:
     void begin(raid::PeerTransfer& transfer, bool fetches) {
         agenda_.later([this, &transfer, fetches] {
+            if (transfer.peer.party.kind == raid::PartyKind::box &&
+                (reaches_no_box || transfer.peer.identity == out_of_reach))
+                return transfer.completed(Error{Code::disconnected});
             auto found = tags_.find(transfer.peer.tag);
             const auto at = transfer.peer.base + transfer.at;
             if (found == tags_.end() || !within(at, transfer.memory.size(), found->second.size()))
@@ -105,6 +121,7 @@ public:
     std::uint32_t windows() const override { return 4; }
     std::uint32_t window_limit() const override { return 1 << 20; }
     Result<Buffer> open(std::uint32_t window, SteeringTag tag, std::uint32_t length) override {
+        if (refusals > 0) return --refusals, Error{Code::exhausted};
         EXPECT_EQ(tags_.count(tag), 0u);
         memory_[window] = AlignedBytes(length);
         open_tags_[window] = tag;
@@ -112,6 +129,11 @@ public:
     }
     void close(std::uint32_t window) override { tags_.erase(open_tags_[window]); }
     Buffer landing(std::uint32_t window) override { return landings_[window].all(); }
+    /// The machine is off: nobody reaches any of it.
+    void vanish() {
+        for (auto tag : open_tags_) tags_.erase(tag);
+    }
+    int refusals = 0;  ///< so many of the next to open are refused
 
 private:
     TagTable& tags_;
@@ -124,21 +146,24 @@ class TestBox final : private raid::BoxOwner {
 public:
     TestBox(Agenda& agenda, TagTable& tags, const wire::ArraySuperblock& superblock)
         : disk(agenda, superblock.data_offset + superblock.data_length),
-          network_(agenda, tags),
-          windows_(tags),
-          box(*this, disk, windows_, network_, superblock, 0) {}
+          network(agenda, tags),
+          windows(tags),
+          box(*this, disk, windows, network, superblock, 0) {}
 
     /// The answers so far, by ticket.
     std::map<raid::CommandTicket, wire::ArrayAnswer> answers;
+    bool records = true;
     /// Called with every answer, if set.
     std::function<void(raid::CommandTicket, const wire::ArrayAnswer&)> on_answer;
     std::vector<wire::ArrayPeer> met;
     std::vector<wire::HostSession> admitted, dismissed;
+    std::uint64_t room = 0;  ///< the disk may grow to
     SlowDisk disk;
 
 private:
     void answer(raid::CommandTicket ticket, const wire::ArrayAnswer& answer) override {
-        EXPECT_TRUE(answers.emplace(ticket, answer).second) << "answered twice";
+        const bool first = !records || answers.emplace(ticket, answer).second;
+        EXPECT_TRUE(first) << "answered twice";
         if (on_answer) on_answer(ticket, answer);
     }
     void meet(std::span<const wire::ArrayPeer> boxes) override {
@@ -146,11 +171,15 @@ private:
     }
     void admit(const wire::ArrayHostAdmission& host) override { admitted.push_back(host.host); }
     void dismiss(wire::HostSession host) override { dismissed.push_back(host); }
-
-    Network network_;
-    Windows windows_;
+    Result<void> make_room(std::uint64_t octets) override {
+        if (octets > room) return Error{Code::exhausted};
+        disk.grow(octets);
+        return {};
+    }
 
 public:
+    Network network;
+    Windows windows;
     raid::Box box;
 };
 

@@ -106,12 +106,39 @@ GREETINGS = [
     (bytes(range(32)), "fresh"),
     (b"WeftWlc1", "welcome"), (number(8, 3), "epoch"), (bytes(range(32, 64)), "fresh"),
     (bytes(range(64, 96)), "proof"),
-    (b"WeftPrf1", "proof"), (bytes(range(96, 128)), "proof"),
+    (b"WeftPrf1", "proof"), (bytes(range(96, 128)), "proof"), (b"WeftRdy1", "ready"),
     *ADDRESS, (b"\x01", "boxes"), (bytes(7), "reserved"),
     (OTHER_BOX, "box"), (b"\x03", "place"), (b"\0", "reserved"), (number(2, 3260), "port"),
     (bytes(10) + b"\xff\xff\x7f\x00\x00\x01", "address"), (bytes(range(32)), "secret"),
     *ADDRESS, (number(8, 9), "host session"), (number(2, 4000), "port"), (bytes(6), "reserved"),
     (bytes(15) + b"\x01", "address"), (bytes(range(32)), "secret"),
+]
+
+BOX_FILES = [
+    (b"WeftDsc1", "description"), (BOX, "box"), (CLUSTER, "cluster"), (number(8, 3), "epoch"),
+    (field("oak", 64), "name"), (number(8, 1 << 30), "size"), (number(8, 1 << 29), "free"),
+    (number(4, 4 << 20), "window limit"), (number(2, 32), "windows"), (number(2, 2), "parts"),
+    (b"WeftIde1", "a box's file"), (BOX, "box"), (CLUSTER, "cluster"), (number(8, 3), "epoch"),
+    (field("oak", 64), "name"), (number(2, 1), "parts"), (bytes(6), "reserved"),
+    (VOLUME, "part: its volume"), (number(8, 1 << 29), "size"), (bytes(7) + b"\x01", "begun"),
+]
+
+HOST = [
+    (b"\xd0\x40", "operation: array; action: hello"), (number(8, 0), "command"),
+    (number(4, 104), "length"), (bytes(2), "reserved, control"),
+    (b"WeftHlo1", "hello"), (field("desk", 64), "name"), (number(8, 8), "previous session"),
+    (number(2, 4000), "port"), (bytes(6), "reserved"), (bytes(15) + b"\x01", "address"),
+    (b"\x81\x66", "welcome: descriptor type and length"), (b"\x00", "outcome: done"),
+    (bytes(5), "reserved"), (number(8, 9), "session"), (CLUSTER, "cluster"), (VOLUME, "volume"),
+    (number(8, 3), "epoch"), (number(8, 1 << 40), "size"), (number(4, 1 << 20), "request limit"),
+    (bytes(4), "reserved"), (bytes(range(32)), "secret"),
+    (b"\xd0\x42", "operation: array; action: write"), (number(8, 77), "command"),
+    (number(4, 56), "length"), (bytes(2), "reserved, control"),
+    (b"WeftHtr1", "transfer"), (number(8, 9), "session"), (number(8, 77), "command"),
+    (number(8, 1 << 33), "offset"), (number(4, 12288), "length"), (number(4, 0xABCDEF01), "tag"),
+    (number(8, 0x1000), "base"), (b"\x03", "repeated, durable"), (bytes(7), "reserved"),
+    (b"\x80\x16", "answer: descriptor type and length"), (b"\x04", "outcome: later"),
+    (bytes(5), "reserved"), (number(8, 77), "command"), (number(8, 1 << 40), "size"),
 ]
 
 
@@ -133,7 +160,9 @@ def main():
     write("superblock.hex", "A box's superblock.", SUPERBLOCK + [
         (rest, "zeroes"), (number(4, crc32c(body + rest)), "CRC32C")])
     write("records.hex", "Records of a controller's store, one behind another.", RECORDS)
+    write("box.hex", "What a box says of itself, and what it keeps of itself.", BOX_FILES)
     write("greetings.hex", "How the ends of a connection introduce themselves.", GREETINGS)
+    write("host.hex", "A host says hello, is welcomed, writes, and is answered.", HOST)
 
 
 if __name__ == "__main__":

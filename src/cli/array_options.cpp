@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/array_options.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/exporting.hpp"
+#include "cli/text.hpp"
+
+namespace weft::cli {
+
+using nlohmann::json;
+
+void ArrayWishes::declare(CLI::App& options) {
+    options.add_option("--controller", controller, "HOST:PORT of the array's controller")
+        ->required();
+    options.add_option("--key", key, "a file with the key, for a controller elsewhere");
+    options.add_flag("--json", as_json, "as a JSON document");
+}
+
+json ArrayWishes::ask(const json& request) const {
+    return ask_controller({.address = tcp_address_of(controller), .key = read_key(key)}, request);
+}
+
+int ArrayWishes::do_it(const json& request, const std::string& sentence) const {
+    auto answer = ask(request);
+    for (const auto& [word, value] : request.items())
+        if (word != "do") answer[word] = value;  // what it was done to
+    fmt::print("{}\n", as_json ? show_json(answer) : sentence);
+    return done;
+}
+
+std::uint64_t size_of(const std::string& text) {
+    auto size = parse_size(text);
+    if (!size) throw Misuse{fmt::format("'{}' is not a size like 512M or 1G", show_foreign(text))};
+    return *size;
+}
+
+}  // namespace weft::cli

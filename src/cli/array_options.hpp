@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all commands to a controller have in common: where it is, a key, and --json.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "cli/command.hpp"
+#include "cli/management.hpp"
+
+namespace weft::cli {
+
+struct ArrayWishes {
+    std::string controller, key;
+    bool as_json = false;
+
+    void declare(CLI::App& options);
+    /// Asks the controller. Throws a Refusal or a Misuse.
+    nlohmann::json ask(const nlohmann::json& request) const;
+    /// Asks, and says that it was done: as `sentence`, or as the answer.
+    int do_it(const nlohmann::json& request, const std::string& sentence) const;
+};
+
+/// A size, or a Misuse.
+std::uint64_t size_of(const std::string& text);
+
+}  // namespace weft::cli

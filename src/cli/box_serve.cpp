@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// `weft box serve`: this machine as a box of an array.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/error_text.hpp"
+#include "cli/command.hpp"
+#include "cli/exporting.hpp"
+#include "cli/management.hpp"
+#include "cli/text.hpp"
+#include "linux/descriptor.hpp"
+#include "linux/descriptor_limit.hpp"
+#include "node/box_node.hpp"
+
+namespace weft::cli {
+namespace {
+
+struct Wishes {
+    std::string name, folder, size, listen, key;
+    std::string files = "auto";
+    bool as_json = false;
+};
+
+/// The folder, made if it is not there, and for this process alone as long as the lock is open.
+linux::Descriptor lock_folder(const std::string& folder) {
+    std::error_code failed;
+    std::filesystem::create_directory(folder, failed);
+    if (failed) throw Refusal{fmt::format("{}: {}", show_foreign(folder), failed.message())};
+    const auto path = folder + "/lock";
+    linux::Descriptor lock(
+        ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
+    if (!lock.is_open())
+        throw Refusal{fmt::format("{}: {}", show_foreign(path), std::strerror(errno))};
+    if (::flock(lock.number(), LOCK_EX | LOCK_NB) < 0)
+        throw Refusal{
+            fmt::format("{}: another weft box serve uses this folder", show_foreign(folder))};
+    return lock;
+}
+
+void start(LinuxWorld& world, node::BoxNode& box) {
+    bool told = false;
+    std::optional<std::string> refusal;
+    box.start([&](std::optional<std::string> why) {
+        told = true;
+        refusal = std::move(why);
+    });
+    world.run_until([&] { return told; });
+    if (!refusal) return;
+    box.stop();
+    world.run_until([&] { return box.quiet(); });
+    throw Refusal{show_foreign(*refusal)};
+}
+
+void say_that_it_serves(const Wishes& wishes, node::BoxNode& box, const Address& where) {
+    const auto& facts = box.facts();
+    const auto shown = show_address(where);
+    if (wishes.as_json) {
+        fmt::print("{}\n", show_json({{"event", "serving"},
+                                      {"box", facts.name},
+                                      {"identity", to_digits(facts.box)},
+                                      {"address", shown},
+                                      {"free", box.free_bytes()},
+                                      {"parts", facts.parts.size()}}));
+    } else {
+        fmt::print("Box {} serves {} volumes on {}, with {} free.\n", facts.name,
+                   facts.parts.size(), shown, show_size(box.free_bytes()));
+        if (facts.is_blank())
+            fmt::print("It is nobody's yet:\n    weft box add {} {} --controller HOST:PORT\n",
+                       facts.name, shown);
+    }
+    std::fflush(stdout);
+}
+
+}  // namespace
+
+int box_serve(const Command& self, const Arguments& arguments) {
+    CLI::App options;
+    Wishes wishes;
+    options.add_option("--name", wishes.name, "what the box is called in its cluster")->required();
+    options.add_option("--data", wishes.folder, "a folder of its own, for all it keeps")
+        ->required();
+    options.add_option("--size", wishes.size, "what the volumes' parts may take of the disk")
+        ->required();
+    options.add_option("--listen", wishes.listen, "HOST:PORT where controller and boxes reach it")
+        ->required();
+    options.add_option("--key", wishes.key,
+                       "a file with the cluster's key: only a controller that has it is obeyed");
+    options.add_option("--file-io", wishes.files, "how files are read and written")
+        ->check(CLI::IsMember({"auto", "ring", "threads"}));
+    options.add_flag("--json", wishes.as_json, "news as JSON lines");
+    if (auto leave = parse(self, options, arguments)) return *leave;
+    const auto size = parse_size(wishes.size);
+    if (!size) throw Misuse{fmt::format("'{}' is not a size", show_foreign(wishes.size))};
+    const auto address = tcp_address_of(wishes.listen);
+    linux::raise_descriptor_limit();
+    const auto lock = lock_folder(wishes.folder);
+    auto world = make_world({.files = file_engine_of(wishes.files)});
+    node::BoxNode box(
+        *world,
+        {.name = wishes.name, .folder = wishes.folder, .size = *size, .key = read_key(wishes.key)});
+    box.on_event([&](const std::string& what) {
+        print_news(wishes.as_json ? show_json({{"event", "news"}, {"what", what}})
+                                  : show_foreign(what));
+    });
+    start(*world, box);
+    const auto listening = box.listen(address);
+    if (!listening) {
+        box.stop();
+        world->run_until([&] { return box.quiet(); });
+        throw Refusal{
+            fmt::format("cannot listen on {}: {}", wishes.listen, to_text(listening.error()))};
+    }
+    serve_until_stopped(*world, box, [&] { say_that_it_serves(wishes, box, *listening); });
+    return done;
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/controller_desk.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <chrono>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.hpp"
+#include "cli/exporting.hpp"
+#include "cli/text.hpp"
+
+namespace weft::cli {
+namespace {
+
+using nlohmann::json;
+using node::ControllerNode;
+
+struct Desk {
+    World& world;
+    ControllerNode& controller;
+    const json& request;
+    const ManagementServer::Reply& reply;
+
+    std::string text(const char* key) const { return request.at(key).get<std::string>(); }
+    std::uint64_t number(const char* key) const { return request.at(key).get<std::uint64_t>(); }
+    /// Refused, or an empty object.
+    ControllerNode::Told told() const {
+        return [reply = reply](const ControllerNode::Refusal& refusal) {
+            reply(refusal ? json{{"refused", *refusal}} : json::object());
+        };
+    }
+};
+
+/// The clock people read, for a moment of the world's own.
+std::string wall_clock(const World& world, Instant when) {
+    const auto then =
+        std::chrono::system_clock::now() -
+        std::chrono::duration_cast<std::chrono::system_clock::duration>(world.now() - when);
+    return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
+                       fmt::gmtime(std::chrono::system_clock::to_time_t(then)));
+}
+
+double seconds_of(Duration duration) {
+    return std::chrono::duration<double>(duration).count();
+}
+
+json box_json(const node::BoxReport& box) {
+    return {{"name", box.name},
+            {"identity", to_digits(box.identity)},
+            {"address", show_address(box.address)},
+            {"up", box.up},
+            {"trouble", box.trouble},
+            {"spare", box.spare},
+            {"size", box.size},
+            {"free", box.free},
+            {"volumes", box.volumes}};
+}
+
+const char* state_of(const raid::MemberStatus& member) {
+    if (member.failed) return "failed";
+    switch (member.state) {
+        case wire::ArrayMemberState::current:
+            return "current";
+        case wire::ArrayMemberState::rebuilding:
+            return "rebuilding";
+        case wire::ArrayMemberState::absent:
+            return "absent";
+        default:
+            return "none";
+    }
+}
+
+json volume_json(const node::VolumeReport& report) {
+    const auto& status = report.status;
+    json members = json::array(), rebuilds = json::array();
+    for (std::size_t i = 0; i < status.members.size(); ++i) {
+        const auto& member = status.members[i];
+        members.push_back({{"place", member.place},
+                           {"box", report.box_names[i]},
+                           {"state", state_of(member)},
+                           {"up", member.up}});
+    }
+    for (const auto& rebuild : status.rebuilds)
+        rebuilds.push_back({{"place", rebuild.place},
+                            {"paused", rebuild.paused},
+                            {"done", rebuild.done},
+                            {"to_do", rebuild.to_do},
+                            {"bytes", rebuild.octets},
+                            {"bytes_per_second_limit", rebuild.octets_per_second}});
+    return {{"name", report.name},
+            {"identity", to_digits(status.volume.volume)},
+            {"state", raid::to_text(status.state)},
+            {"size", status.size},
+            {"level", status.volume.level},
+            {"boxes", status.volume.boxes},
+            {"chunk", status.volume.chunk_bytes},
+            {"generation", static_cast<std::uint64_t>(status.volume.generation)},
+            {"target", wire::volume_target_name(report.name)},
+            {"hosts", report.hosts},
+            {"requests_under_way", status.requests},
+            {"counters",
+             {{"requests", report.requests},
+              {"orders", report.orders},
+              {"payload_bytes", report.payload_octets}}},
+            {"members", members},
+            {"rebuilds", rebuilds},
+            {"scrub",
+             {{"running", status.scrub.running},
+              {"repairs", status.scrub.repairs},
+              {"done", status.scrub.done},
+              {"to_do", status.scrub.to_do},
+              {"mismatches", status.scrub.mismatches},
+              {"repaired", status.scrub.repaired},
+              {"unchecked", status.scrub.unchecked}}}};
+}
+
+const char* name_of(raid::HostOperation operation) {
+    switch (operation) {
+        case raid::HostOperation::read:
+            return "read";
+        case raid::HostOperation::write:
+            return "write";
+        default:
+            return "flush";
+    }
+}
+
+template <class List, class Show>
+json list_of(const List& list, const Show& show) {
+    json found = json::array();
+    for (const auto& each : list) found.push_back(show(each));
+    return found;
+}
+
+void list_volumes(const Desk& desk) {
+    desk.reply(list_of(desk.controller.volumes(), volume_json));
+}
+
+void volume_status(const Desk& desk) {
+    const auto name = desk.text("name");
+    for (const auto& report : desk.controller.volumes())
+        if (report.name == name) return desk.reply(volume_json(report));
+    throw Refusal{fmt::format("there is no volume {}", show_foreign(name))};
+}
+
+raid::Level level_of(std::uint64_t number) {
+    if (number == 1) return raid::Level::mirror;
+    if (number == 5) return raid::Level::raid5;
+    if (number == 6) return raid::Level::raid6;
+    throw Refusal{fmt::format("there is no level {}: 1, 5 and 6 are known", number)};
+}
+
+void create_volume(const Desk& desk) {
+    ControllerNode::VolumeWishes wishes;
+    wishes.name = desk.text("name");
+    wishes.level = level_of(desk.number("level"));
+    wishes.boxes = desk.request.at("boxes").get<std::vector<std::string>>();
+    const auto chunk = desk.request.value("chunk", std::uint64_t{wishes.chunk_bytes});
+    if (chunk > raid::limits::chunk_bytes)
+        throw Refusal{fmt::format("a chunk of {} is too long", show_size(chunk))};
+    wishes.chunk_bytes = static_cast<std::uint32_t>(chunk);
+    wishes.size = desk.request.value("size", std::uint64_t{0});
+    desk.controller.create_volume(wishes, desk.told());
+}
+
+void list_hosts(const Desk& desk) {
+    desk.reply(list_of(desk.controller.hosts(), [](const node::HostReport& host) {
+        return json{{"name", host.name},
+                    {"volume", host.volume},
+                    {"session", static_cast<std::uint64_t>(host.session)},
+                    {"address", show_address(host.address)},
+                    {"requests", host.requests}};
+    }));
+}
+
+void list_events(const Desk& desk) {
+    const auto after = desk.request.value("after", std::uint64_t{0});
+    json found = json::array();
+    for (const auto& event : desk.controller.events())
+        if (event.number > after) found.push_back(event_json(desk.world, event));
+    desk.reply(found);
+}
+
+void list_slow(const Desk& desk) {
+    desk.reply(list_of(desk.controller.slow_operations(), [&](const node::SlowOperation& each) {
+        return json{{"began", wall_clock(desk.world, each.since)},
+                    {"seconds", seconds_of(each.took)},
+                    {"under_way", each.under_way},
+                    {"volume", each.volume},
+                    {"operation", name_of(each.operation)},
+                    {"offset", each.offset},
+                    {"length", each.length},
+                    {"session", static_cast<std::uint64_t>(each.session)}};
+    }));
+}
+
+using Handler = void (*)(const Desk& desk);
+
+const std::map<std::string, Handler>& handlers() {
+    static const std::map<std::string, Handler> table{
+        {"list boxes", [](const Desk& d) { d.reply(list_of(d.controller.boxes(), box_json)); }},
+        {"add box",
+         [](const Desk& d) {
+             d.controller.add_box(d.text("name"), tcp_address_of(d.text("address")),
+                                  d.request.value("join", false), d.told());
+         }},
+        {"remove box", [](const Desk& d) { d.controller.remove_box(d.text("name"), d.told()); }},
+        {"list volumes", list_volumes},
+        {"volume status", volume_status},
+        {"create volume", create_volume},
+        {"delete volume",
+         [](const Desk& d) { d.controller.delete_volume(d.text("name"), d.told()); }},
+        {"assemble volume",
+         [](const Desk& d) { d.controller.assemble_volume(d.text("name"), d.told()); }},
+        {"grow volume",
+         [](const Desk& d) {
+             d.controller.grow_volume(d.text("name"), d.number("size"), d.told());
+         }},
+        {"fail member",
+         [](const Desk& d) {
+             d.controller.fail_member(d.text("volume"), d.text("member"), d.told());
+         }},
+        {"re-add member",
+         [](const Desk& d) {
+             d.controller.re_add_member(d.text("volume"), d.text("member"), d.told());
+         }},
+        {"replace member",
+         [](const Desk& d) {
+             d.controller.replace_member(d.text("volume"), d.text("member"), d.text("box"),
+                                         d.told());
+         }},
+        {"add spare", [](const Desk& d) { d.controller.add_spare(d.text("box"), d.told()); }},
+        {"remove spare", [](const Desk& d) { d.controller.remove_spare(d.text("box"), d.told()); }},
+        {"pause rebuild",
+         [](const Desk& d) {
+             d.controller.pause_rebuild(d.text("volume"), d.request.at("paused").get<bool>(),
+                                        d.told());
+         }},
+        {"limit rebuild",
+         [](const Desk& d) {
+             d.controller.limit_rebuild(d.text("volume"), d.number("bytes_per_second"), d.told());
+         }},
+        {"scrub",
+         [](const Desk& d) {
+             d.controller.scrub(d.text("volume"), d.request.value("repair", false),
+                                d.request.value("stop", false), d.told());
+         }},
+        {"list hosts", list_hosts},
+        {"list events", list_events},
+        {"list slow operations", list_slow},
+    };
+    return table;
+}
+
+}  // namespace
+
+json event_json(const World& world, const node::ControllerEvent& event) {
+    return {{"number", event.number},
+            {"time", wall_clock(world, event.when)},
+            {"volume", event.volume},
+            {"box", event.box},
+            {"what", event.what}};
+}
+
+void answer_management(World& world, ControllerNode& controller, const json& request,
+                       const ManagementServer::Reply& reply) {
+    auto found = handlers().find(request.value("do", ""));
+    if (found == handlers().end()) throw Refusal{"this controller does not know how to do that"};
+    found->second({world, controller, request, reply});
+}
+
+}  // namespace weft::cli

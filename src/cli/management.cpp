@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/management.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/error_text.hpp"
+#include "cli/command.hpp"
+#include "cli/outside.hpp"
+#include "cli/text.hpp"
+#include "node/array_proof.hpp"
+#include "node/first_octets.hpp"
+
+namespace weft::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t line_bytes_max = 1u << 20;
+constexpr std::size_t visitors_max = 64;
+constexpr std::size_t requests_max = 64;  ///< of one visitor, a line each
+constexpr std::size_t key_min = 16;
+constexpr Duration patience = std::chrono::seconds(60);
+
+/// Lines both ways on a stream, one request at a time.
+class LineStream : public StreamEngine {
+public:
+    Buffer want() override {
+        return busy_ || incoming_.size() > line_bytes_max ? Buffer{} : Buffer(scratch_);
+    }
+    void filled(std::size_t count) override {
+        incoming_.append(reinterpret_cast<const char*>(scratch_.data()), count);
+        next_line();
+    }
+    std::size_t pending(std::span<ConstBuffer> pieces) override {
+        if (gone_ == outgoing_.size()) return 0;
+        pieces[0] = std::as_bytes(std::span(outgoing_)).subspan(gone_);
+        return 1;
+    }
+    void sent(std::size_t count) override {
+        gone_ += count;
+        next_line();
+    }
+    bool finished() const override { return ended_ || incoming_.size() > line_bytes_max; }
+
+protected:
+    ~LineStream() = default;
+    virtual void line_came(const std::string& line) = 0;
+
+    void say(const json& document) {
+        outgoing_ = show_json(document) + "\n";
+        gone_ = 0;
+        busy_ = false;
+    }
+    void end() { ended_ = true; }
+    /// Not before the last answer has gone: what was lent to the world must not move.
+    void next_line() {
+        auto end_of_line = incoming_.find('\n');
+        if (busy_ || gone_ < outgoing_.size() || end_of_line == std::string::npos) return;
+        busy_ = true;
+        const auto line = incoming_.substr(0, end_of_line);
+        incoming_.erase(0, end_of_line + 1);
+        line_came(line);
+    }
+
+private:
+    std::array<std::byte, 4096> scratch_{};
+    std::string incoming_, outgoing_;
+    std::size_t gone_ = 0;
+    bool busy_ = false;
+    bool ended_ = false;
+};
+
+std::string hex_of(std::span<const std::uint8_t> octets) {
+    std::string text;
+    for (auto octet : octets) text += fmt::format("{:02x}", octet);
+    return text;
+}
+
+std::string proof_of(const std::string& key, const std::string& challenge, const json& request) {
+    const auto words = show_json(request);
+    const std::array<ConstBuffer, 2> pieces{std::as_bytes(std::span(challenge)),
+                                            std::as_bytes(std::span(words))};
+    return hex_of(node::hmac_sha256(std::as_bytes(std::span(key)), pieces));
+}
+
+/// Requests are flat; what is nested deep is meant to hurt whoever copies it.
+bool is_nested_deep(const std::string& line) {
+    constexpr std::size_t depth_max = 16;
+    std::size_t depth = 0;
+    bool in_text = false;
+    for (std::size_t i = 0; i < line.size(); ++i) {
+        if (in_text && line[i] == '\\')
+            ++i;
+        else if (line[i] == '"')
+            in_text = !in_text;
+        else if (!in_text && (line[i] == '[' || line[i] == '{'))
+            ++depth;
+        else if (!in_text && (line[i] == ']' || line[i] == '}') && depth > 0)
+            --depth;
+        if (depth > depth_max) return true;
+    }
+    return false;
+}
+
+bool is_here(const Address& remote) {
+    return remote.host.starts_with("127.") || remote.host == "::1" ||
+           remote.host.starts_with("::ffff:127.");
+}
+
+/// Takes as long whatever the first difference is.
+bool is_same(const std::string& one, const std::string& other) {
+    if (one.size() != other.size()) return false;
+    unsigned difference = 0;
+    for (std::size_t i = 0; i < one.size(); ++i)
+        difference |= static_cast<unsigned char>(one[i] ^ other[i]);
+    return difference == 0;
+}
+
+}  // namespace
+
+std::string read_key(const std::string& path) {
+    if (path.empty()) return {};
+    std::ifstream file(path, std::ios::binary);
+    if (!file) throw Refusal{fmt::format("{}: it cannot be read", show_foreign(path))};
+    std::string key{std::istreambuf_iterator<char>(file), {}};
+    while (key.ends_with('\n') || key.ends_with('\r')) key.pop_back();
+    if (key.size() < key_min)
+        throw Refusal{fmt::format("{}: a key has at least {} octets", show_foreign(path), key_min)};
+    return key;
+}
+
+class ManagementServer::Visitor final : public LineStream {
+public:
+    Visitor(ManagementServer& owner, bool trusted) : owner_(owner), trusted_(trusted) {}
+    ~Visitor() { *alive_ = false; }
+
+    void closed(std::optional<Error>) override {
+        owner_.world_.defer([this, &owner = owner_, alive = owner_.alive_] {
+            if (*alive) owner.visitors_.remove_if([this](auto& each) { return &each == this; });
+        });
+    }
+    std::optional<Instant> deadline() const override { return until; }
+    void tick(Instant now) override {
+        if (now >= until) end();
+    }
+
+    bool trusted() const { return trusted_; }
+
+    std::unique_ptr<Stream> stream;
+    Instant until{};
+
+private:
+    void line_came(const std::string& line) override {
+        until = owner_.world_.now() + patience;
+        if (++requests_ > requests_max) return end();
+        if (is_nested_deep(line)) return reply({{"refused", "that is no request"}});
+        auto request = json::parse(line, nullptr, false);
+        if (request.is_discarded() || !request.is_object())
+            return reply({{"refused", "that is no request"}});
+        if (request.value("do", json()) == "challenge") {
+            std::array<std::uint8_t, 16> octets{};
+            for (auto& octet : octets)
+                octet = static_cast<std::uint8_t>(owner_.world_.random() >> 8);
+            challenge_ = hex_of(octets);
+            return reply({{"challenge", challenge_}});
+        }
+        if (!may_ask(request)) return reply({{"refused", "the controller does not know you"}});
+        request.erase("proof");
+        answer(request);
+    }
+    bool may_ask(json request) {
+        if (trusted_) return true;
+        auto proof = request.value("proof", json());
+        request.erase("proof");
+        const auto challenge = std::exchange(challenge_, {});  // good for one request
+        if (owner_.key_.empty() || challenge.empty() || !proof.is_string()) return false;
+        return is_same(proof.get<std::string>(), proof_of(owner_.key_, challenge, request));
+    }
+    void answer(const json& request) {
+        try {
+            owner_.answer_(request, [this, alive = alive_](const json& document) {
+                if (*alive) reply(document);
+            });
+        } catch (const Refusal& refusal) {
+            reply({{"refused", refusal.sentence}});
+        } catch (const Misuse& misuse) {
+            reply({{"refused", misuse.sentence}});
+        } catch (const json::exception&) {
+            reply({{"refused", "a value in it is missing or of the wrong kind"}});
+        }
+    }
+    void reply(const json& document) {
+        say(document);
+        // The next line may be here already; not from inside, however soon this was answered.
+        owner_.world_.defer([this, alive = alive_] {
+            if (!*alive) return;
+            next_line();
+            if (stream) stream->wake();
+        });
+    }
+
+    ManagementServer& owner_;
+    bool trusted_;
+    std::string challenge_;
+    std::size_t requests_ = 0;
+    std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+ManagementServer::ManagementServer(World& world, std::string key, Answer answer)
+    : world_(world), key_(std::move(key)), answer_(std::move(answer)) {}
+
+ManagementServer::~ManagementServer() {
+    *alive_ = false;
+}
+
+void ManagementServer::take(std::unique_ptr<Stream> stream, ConstBuffer read_already) {
+    // Strangers who say nothing must not keep everybody out.
+    if (visitors_.size() >= visitors_max) {
+        auto oldest = std::ranges::find_if(visitors_, [](auto& each) { return !each.trusted(); });
+        visitors_.erase(oldest == visitors_.end() ? visitors_.begin() : oldest);
+    }
+    auto& visitor = visitors_.emplace_back(*this, is_here(stream->remote()));
+    visitor.until = world_.now() + patience;
+    visitor.stream = std::move(stream);
+    (void)node::feed(visitor, read_already);
+    visitor.stream->drive(visitor);
+}
+
+// ------------------------------------------------------------------------------------ who asks
+
+namespace {
+
+class Asker final : public LineStream {
+public:
+    Asker(const AtController& controller, json request)
+        : controller_(controller), request_(std::move(request)) {
+        say(controller.key.empty() ? request_ : json{{"do", "challenge"}});
+    }
+    void closed(std::optional<Error> why) override {
+        over = true;
+        fault = why;
+    }
+
+    std::unique_ptr<Stream> stream;
+    std::optional<Instant> deadline() const override { return until; }
+    void tick(Instant now) override {
+        if (now < until) return;
+        fault = Error{.code = Code::timed_out};
+        over = true;
+    }
+
+    Instant until{};
+    std::optional<json> answer;
+    std::optional<Error> fault;
+    bool over = false;
+
+private:
+    void line_came(const std::string& line) override {
+        auto document = json::parse(line, nullptr, false);
+        if (!controller_.key.empty() && !proved_ && document.is_object() &&
+            document.value("challenge", json()).is_string()) {
+            proved_ = true;
+            request_["proof"] = proof_of(controller_.key, document["challenge"], request_);
+            say(request_);
+            return stream->wake();
+        }
+        answer = std::move(document);
+        end();
+    }
+
+    const AtController& controller_;
+    json request_;
+    bool proved_ = false;
+};
+
+}  // namespace
+
+json ask_controller(const AtController& controller, const json& request) {
+    auto world = make_world({.files = FileEngine::none});
+    Asker asker(controller, request);
+    auto refused = [&](const std::string& why) {
+        return Refusal{
+            fmt::format("the controller at {}: {}", show_address(controller.address), why)};
+    };
+    asker.until = world->now() + 2 * patience;
+    auto stream = world->connect(controller.address, asker);
+    if (!stream) throw refused(to_text(stream.error()));
+    asker.stream = std::move(*stream);
+    world->run_until([&] { return asker.over || asker.answer; });
+    asker.stream.reset();
+    if (!asker.answer && asker.fault) throw refused(to_text(*asker.fault));
+    if (!asker.answer || asker.answer->is_discarded()) throw refused("it gave no answer");
+    if (asker.answer->is_object() && asker.answer->contains("refused"))
+        throw Refusal{show_foreign((*asker.answer)["refused"].get<std::string>())};
+    return *asker.answer;
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// How `weft` talks to a running controller: on its one port, JSON documents, a line each. A request
+// is answered by one line; some take their time. Who comes from the same machine is trusted, who
+// comes from elsewhere must prove to know a key both sides were given: it asks for a challenge, and
+// its request carries HMAC-SHA256 of the challenge and the request.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "weft/linux_world.hpp"
+
+namespace weft::cli {
+
+/// The contents of a key file: 16 octets at least. "": no file, and no key. Throws a Refusal.
+std::string read_key(const std::string& path);
+
+class ManagementServer {
+public:
+    using Reply = std::function<void(const nlohmann::json&)>;
+    /// Replies once, now or later. A Refusal or Misuse it throws is told to whoever asked.
+    using Answer = std::function<void(const nlohmann::json& request, Reply reply)>;
+
+    ManagementServer(World& world, std::string key, Answer answer);
+    ManagementServer(const ManagementServer&) = delete;
+    ManagementServer& operator=(const ManagementServer&) = delete;
+    ~ManagementServer();
+
+    /// A connection that speaks JSON, and what was read of it.
+    void take(std::unique_ptr<Stream> stream, ConstBuffer read_already);
+
+private:
+    class Visitor;
+
+    World& world_;
+    std::string key_;
+    Answer answer_;
+    std::list<Visitor> visitors_;
+    std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+/// Which controller, and how to prove oneself there.
+struct AtController {
+    Address address;
+    std::string key;  ///< "": none
+};
+/// Asks, and gives the answer. Throws a Refusal, also for the other's.
+nlohmann::json ask_controller(const AtController& controller, const nlohmann::json& request);
+
+}  // namespace weft::cli

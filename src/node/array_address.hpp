@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Network addresses as an array's commands carry them: 16 octets of IPv6, an IPv4 address mapped
+// into them. Names are resolved by whoever has a world, before.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "base/wire_format.hpp"
+#include "weft/world.hpp"
+
+namespace weft::node {
+
+/// "127.0.0.1", "::1", "fe80::1:2". None if it is no number.
+std::optional<Octets<16>> network_address_of(std::string_view host);
+/// The other way; what is an IPv4 address is written as one.
+std::string host_of(const Octets<16>& network_address);
+
+/// Where somebody listens on all addresses there are: none that others could be told.
+inline bool is_every_address(std::string_view host) {
+    return host.empty() || host == "0.0.0.0" || host == "::" || host == "*";
+}
+
+inline Address address_of(const Octets<16>& network_address, std::uint16_t port) {
+    return Address::tcp(host_of(network_address), port);
+}
+
+}  // namespace weft::node

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/array_links.hpp"
+
+#include <algorithm>
+
+#include "base/error_text.hpp"
+
+namespace weft::node {
+
+using wire::ArrayConnectionEnd;
+
+namespace {
+
+/// Connections that may end under a transfer for reasons of others, before it is given up.
+constexpr unsigned attempts_max = 3;
+
+ArrayConnectionEnd end_of(const raid::PartyAccess& access) {
+    switch (access.party.kind) {
+        case raid::PartyKind::host:
+        case raid::PartyKind::controller:  // it is admitted at boxes as a host, of its own volumes
+            return {wire::ArrayRole::host, access.identity};
+        case raid::PartyKind::box:
+            break;
+    }
+    return {wire::ArrayRole::box, access.identity};
+}
+
+}  // namespace
+
+ArrayLinks::ArrayLinks(World& world, verbs::Device& device, const Options& options)
+    : world_(world),
+      device_(device),
+      options_(options),
+      domain_(device.make_domain()),
+      lent_timer_(world.make_timer([this] { take_back_what_is_due(); })) {}
+
+ArrayLinks::~ArrayLinks() {
+    *alive_ = false;
+    hear_ = nullptr;
+    inbound_.clear();
+    auto peers = std::move(peers_);
+    for (auto& [key, peer] : peers) cut(std::move(peer.link));
+}
+
+Result<void> ArrayLinks::keep_ready(Buffer memory) {
+    WEFT_TRY(auto region,
+             domain_->register_memory(memory, Rights::local_write, Addressing::by_address));
+    ready_.push_back({memory, std::move(region)});
+    return {};
+}
+
+void ArrayLinks::set_office(wire::ClusterIdentity cluster, wire::Epoch epoch) {
+    if (cluster == cluster_ && epoch == epoch_) return;
+    cluster_ = cluster;
+    epoch_ = epoch;
+    cut_all();
+}
+
+void ArrayLinks::appear_as(const ArrayConnectionEnd& self, std::optional<ArraySecret> secret) {
+    disappear(self);
+    names_.push_back({self, secret});
+}
+
+void ArrayLinks::disappear(const ArrayConnectionEnd& self) {
+    if (std::erase_if(names_, [&](auto& name) { return name.end == self; }) == 0) return;
+    cut_inbound([&](auto& link) { return link.greeting().to == self; });
+}
+
+Result<void> ArrayLinks::know(const ArrayConnectionEnd& peer, const ArraySecret& secret,
+                              std::optional<Address> where) {
+    auto found = peers_.find(key_of(peer));
+    if (found != peers_.end()) {
+        auto& known = found->second;
+        if (known.secret == secret && known.where == where) return {};
+        forget(peer);
+    } else if (peers_.size() >= options_.peers_max) {
+        return Error{.code = Code::exhausted,
+                     .where = static_cast<std::uint32_t>(options_.peers_max)};
+    }
+    peers_.insert_or_assign(key_of(peer), Peer{secret, std::move(where), nullptr});
+    return {};
+}
+
+void ArrayLinks::forget(const ArrayConnectionEnd& peer) {
+    cut_inbound([&](auto& link) { return link.greeting().from == peer; });
+    auto found = peers_.extract(key_of(peer));
+    if (found) cut(std::move(found.mapped().link));
+}
+
+void ArrayLinks::cut_all() {
+    cut_inbound([](auto&) { return true; });
+    std::vector<std::unique_ptr<OutboundLink>> links;
+    for (auto& [key, peer] : peers_)
+        if (peer.link) links.push_back(std::move(peer.link));
+    for (auto& link : links) cut(std::move(link));
+}
+
+bool ArrayLinks::take_back(SteeringTag tag) {
+    bool any = false;
+    for (auto& link : inbound_) any |= link->take_back(tag);
+    return any;  // the ends are told later
+}
+
+void ArrayLinks::take_back_later(SteeringTag tag) {
+    lent_.emplace_back(world_.now() + options_.link.patience, tag);
+    if (lent_.size() == 1) lent_timer_->set(lent_.front().first);
+}
+
+void ArrayLinks::take_back_what_is_due() {
+    for (; !lent_.empty() && lent_.front().first <= world_.now(); lent_.pop_front())
+        take_back(lent_.front().second);
+    if (!lent_.empty()) lent_timer_->set(lent_.front().first);
+}
+
+template <class Which>
+void ArrayLinks::cut_inbound(Which which) {
+    inbound_.remove_if([&](auto& link) { return which(*link); });
+}
+
+/// The connection goes first: what it had of anybody's memory it must not have any more when they
+/// are told.
+void ArrayLinks::cut(std::unique_ptr<OutboundLink> link) {
+    if (!link) return;
+    auto jobs = link->take_jobs();
+    link.reset();
+    for (auto& job : jobs) job.transfer->completed(Error{.code = Code::disconnected});
+}
+
+bool ArrayLinks::is_greeting(ConstBuffer private_data) {
+    return decode<wire::ArrayGreeting>(private_data).has_value();
+}
+
+void ArrayLinks::take(std::unique_ptr<verbs::ConnectionRequest> request) {
+    auto greeting = decode<wire::ArrayGreeting>(request->private_data());
+    if (!greeting) return tell(Event::Kind::refused, {}, "it does not greet as parties do");
+    auto judged = judge(*greeting);
+    if (auto* why = std::get_if<std::string>(&judged)) {
+        (void)request->reject({});  // where even that cannot be sent, it is gone already
+        return tell(Event::Kind::refused, greeting->from, *why);
+    }
+    make_room_for_unproved();
+    auto link = std::make_unique<InboundLink>(world_, device_, owner_of_links(), options_.link,
+                                              std::get<ArraySecret>(judged));
+    if (auto done = link->accept(*request, *greeting, epoch_, domain_); !done)
+        return tell(Event::Kind::refused, greeting->from, to_text(done.error()));
+    inbound_.push_back(std::move(link));
+}
+
+std::variant<ArraySecret, std::string> ArrayLinks::judge(
+    const wire::ArrayGreeting& greeting) const {
+    if (greeting.cluster != cluster_) return "it is of another cluster";
+    if (greeting.epoch < epoch_) return "it obeys a controller that is no longer in office";
+    auto name = std::ranges::find(names_, greeting.to, &Name::end);
+    if (name == names_.end()) return "it looks for somebody else";
+    if (name->secret) return *name->secret;
+    auto known = peers_.find(key_of(greeting.from));
+    if (known == peers_.end()) return "nobody has spoken of it";
+    return known->second.secret;
+}
+
+/// Whoever connects and proves nothing must not keep those out who can.
+void ArrayLinks::make_room_for_unproved() {
+    if (unproved() < options_.unproved_max) return;
+    auto oldest = std::ranges::find_if(inbound_, [](auto& link) { return !link->is_proved(); });
+    if (oldest == inbound_.end()) return;
+    const auto who = (*oldest)->greeting().from;
+    inbound_.erase(oldest);
+    tell(Event::Kind::refused, who, "too many have connected and not proved themselves");
+}
+
+void ArrayLinks::proved(InboundLink& link) {
+    // The peer began anew, so the one before is of no use to it; perhaps it never saw it end.
+    const auto greeting = link.greeting();
+    cut_inbound([&](auto& other) {
+        return &other != &link && other.is_proved() && other.greeting().from == greeting.from &&
+               other.greeting().to == greeting.to;
+    });
+    tell(Event::Kind::linked, greeting.from, {});
+}
+
+void ArrayLinks::ended(InboundLink& link, const std::string& why) {
+    const auto who = link.greeting().from;
+    const auto kind = link.is_proved() ? Event::Kind::lost : Event::Kind::refused;
+    inbound_.remove_if([&](auto& each) { return each.get() == &link; });
+    tell(kind, who, why);
+}
+
+void ArrayLinks::fetch(raid::PeerTransfer& transfer) {
+    begin({&transfer, OutboundLink::Way::fetch, 0});
+}
+void ArrayLinks::send(raid::PeerTransfer& transfer) {
+    begin({&transfer, OutboundLink::Way::send, 0});
+}
+
+void ArrayLinks::begin(const OutboundLink::Job& job) {
+    const auto end = end_of(job.transfer->peer);
+    auto found = peers_.find(key_of(end));
+    if (found == peers_.end()) return job.transfer->completed(Error{.code = Code::access_denied});
+    auto link = link_to(end, found->second);
+    if (!link) return job.transfer->completed(Error{.code = Code::disconnected});
+    if (!(*link)->add(job)) job.transfer->completed(Error{.code = Code::exhausted});
+}
+
+Result<OutboundLink*> ArrayLinks::link_to(const ArrayConnectionEnd& end, Peer& peer) {
+    if (peer.link) return peer.link.get();
+    if (!peer.where || names_.empty()) return Error{.code = Code::disconnected};
+    auto made = std::make_unique<OutboundLink>(world_, device_, owner_of_links(), options_.link,
+                                               peer.secret);
+    const wire::ArrayGreeting greeting{
+        .cluster = cluster_, .epoch = epoch_, .from = names_.front().end, .to = end, .fresh = {}};
+    if (auto begun = made->connect(*peer.where, greeting, domain_); !begun) {
+        tell(Event::Kind::failed, end, to_text(begun.error()));
+        return begun.error();
+    }
+    peer.link = std::move(made);
+    return peer.link.get();
+}
+
+void ArrayLinks::proved(OutboundLink& link) {
+    tell(Event::Kind::linked, link.greeting().to, {});
+}
+
+void ArrayLinks::ended(OutboundLink& link, const std::string& why) {
+    const auto end = link.greeting().to;
+    auto found = peers_.find(key_of(end));
+    auto gone = std::move(found->second.link);
+    tell(gone->is_proved() ? Event::Kind::lost : Event::Kind::failed, end, why);
+    const bool again = gone->worth_another();
+    auto jobs = gone->take_jobs();
+    gone.reset();
+    for (auto alive = alive_; auto& job : jobs) {
+        if (*alive && again && job.attempts < attempts_max)
+            begin(job);
+        else
+            job.transfer->completed(Error{.code = Code::disconnected});
+    }
+}
+
+std::size_t ArrayLinks::links() const {
+    auto count = static_cast<std::size_t>(
+        std::ranges::count_if(inbound_, [](auto& link) { return link->is_proved(); }));
+    for (auto& [key, peer] : peers_) count += peer.link && peer.link->is_proved();
+    return count;
+}
+
+std::size_t ArrayLinks::unproved() const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(inbound_, [](auto& link) { return !link->is_proved(); }));
+}
+
+void ArrayLinks::tell(Event::Kind kind, const ArrayConnectionEnd& peer, const std::string& why) {
+    if (hear_) hear_({kind, peer, why});
+}
+
+}  // namespace weft::node

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a box starts, and where commands go.
+#include "node/box_node.hpp"
+
+#include "base/error_text.hpp"
+#include "node/array_address.hpp"
+#include "node/chance.hpp"
+#include "node/cluster_key.hpp"
+#include "wire/array_host.hpp"
+#include "wire/array_names.hpp"
+
+namespace weft::node {
+namespace {
+
+constexpr std::uint32_t unit_number = 0;
+constexpr std::size_t peers_of_a_box_max = 255;  ///< of all its volumes: what a list can count
+
+raid::CommandTicket ticket_of(scsi::VendorCall& call) {
+    return raid::CommandTicket{reinterpret_cast<std::uintptr_t>(&call)};
+}
+
+}  // namespace
+
+BoxNode::BoxNode(World& world, Options options)
+    : world_(world), options_(std::move(options)), server_(world, options_.server) {
+    if (auto* device = server_.rdma_device())
+        links_ = std::make_unique<ArrayLinks>(world, *device, options_.links);
+    server_.on_rdma_request([this](std::unique_ptr<verbs::ConnectionRequest>& request) {
+        if (ArrayLinks::is_greeting(request->private_data())) links_->take(std::move(request));
+    });
+}
+
+BoxNode::~BoxNode() {
+    *alive_ = false;
+}
+
+// ------------------------------------------------------------------------------------- starting
+
+std::string BoxNode::path_of(const wire::VolumeIdentity& volume) const {
+    return options_.folder + "/part-" + to_digits(volume);
+}
+
+void BoxNode::refuse_to_start(std::string why) {
+    world_.defer([told = std::exchange(started_, nullptr), why = std::move(why)] { told(why); });
+}
+
+void BoxNode::start(Started told) {
+    started_ = std::move(told);
+    if (!links_) return refuse_to_start("there is no memory for RDMA");
+    if (!wire::is_array_name(options_.name))
+        return refuse_to_start("a box's name has small letters, digits, '-' and '.', 63 at most");
+    const auto octets = world_.read_file(facts_path());
+    if (!octets && octets.error().code == Code::not_found) return become_somebody();
+    if (!octets) return refuse_to_start(facts_path() + ": " + to_text(octets.error()));
+    if (auto refusal = take_facts(*octets)) return refuse_to_start(*std::move(refusal));
+    remove_begun_parts();
+}
+
+std::optional<std::string> BoxNode::take_facts(ConstBuffer octets) {
+    const auto facts = parse_box_facts(octets);
+    if (!facts) return facts_path() + ": this is not a box's file, or it is damaged";
+    if (facts->name != options_.name)
+        return options_.folder + ": this is the folder of box " + facts->name + ", not of " +
+               options_.name;
+    if (facts->taken() > options_.size)
+        return options_.folder + ": its parts take " + std::to_string(facts->taken()) +
+               " bytes, more than the size given";
+    facts_ = *facts;
+    return std::nullopt;
+}
+
+void BoxNode::become_somebody() {
+    facts_ = {.box = {}, .cluster = {}, .epoch = {}, .name = options_.name, .parts = {}};
+    facts_.box.octets = octets_of_chance<16>(world_);
+    save([this](Result<void> saved) {
+        if (!saved) return refuse_to_start(facts_path() + ": " + to_text(saved.error()));
+        start_serving();
+    });
+}
+
+/// Whatever was not yet there, or no more, when the box last stopped.
+void BoxNode::remove_begun_parts() {
+    std::erase_if(facts_.parts, [&](const wire::ArrayBoxPart& part) {
+        return part.begun && world_.remove_disk(path_of(part.volume)).has_value();
+    });
+    save([this](Result<void> saved) {
+        if (!saved) return refuse_to_start(facts_path() + ": " + to_text(saved.error()));
+        load_parts();
+    });
+}
+
+void BoxNode::load_parts() {
+    if (loaded_ == facts_.parts.size()) return catch_up_parts();
+    load_part(facts_.parts[loaded_]);
+}
+
+void BoxNode::load_part(const wire::ArrayBoxPart& entry) {
+    const auto path = path_of(entry.volume);
+    auto disk = world_.open_disk({.path = path});
+    if (!disk) return refuse_to_start(path + ": " + to_text(disk.error()));
+    making_ = make_part_on(std::move(*disk));
+    making_->load([this, path, alive = alive_](Result<void> read) {
+        // A disk may answer from inside, and the next part is not to be read from there.
+        world_.defer([this, path, read, alive] {
+            if (!*alive) return;
+            auto part = std::move(making_);
+            if (!read && read.error().code != Code::not_found)
+                return refuse_to_start(path + ": " + to_text(read.error()));
+            if (!read) return refuse_to_start(path + ": no superblock on it is whole");
+            if (auto refusal = judge(*part, facts_.parts[loaded_]))
+                return refuse_to_start(path + ": " + *refusal);
+            auto windows = take_windows();
+            if (!windows) return refuse_to_start(path + ": there is no memory for its windows");
+            facts_.parts[loaded_].size = part->size();
+            facts_.epoch = std::max(facts_.epoch, part->superblock().epoch);
+            part->start(std::move(*windows), *links_);
+            parts_.push_back(std::move(part));
+            ++loaded_;
+            load_parts();
+        });
+    });
+}
+
+/// The power may have gone when the box knew of a new controller, and not yet all of its parts.
+void BoxNode::catch_up_parts() {
+    tell_parts_of_epoch([this](Outcome outcome) {
+        if (outcome == Outcome::done) return start_serving();
+        refuse_to_start(options_.folder + ": the disk of a part cannot be written to");
+    });
+}
+
+std::optional<std::string> BoxNode::judge(const BoxPart& part,
+                                          const wire::ArrayBoxPart& entry) const {
+    const auto& superblock = part.superblock();
+    if (superblock.box != facts_.box)
+        return "this is a disk of another box (" + to_digits(superblock.box) + ")";
+    if (superblock.cluster != facts_.cluster) return "this is a disk of another cluster";
+    if (superblock.volume.volume != entry.volume) return "this is a disk of another volume";
+    if (part.size() < superblock.data_offset + superblock.data_length)
+        return "the disk is shorter than its superblock says";
+    return std::nullopt;
+}
+
+void BoxNode::start_serving() {
+    links_->appear_as(wire::box_end(facts_.box), std::nullopt);
+    links_->set_office(facts_.cluster, facts_.epoch);
+    links_->on_event([this](const ArrayLinks::Event& event) {
+        if (event.kind == ArrayLinks::Event::Kind::refused ||
+            event.kind == ArrayLinks::Event::Kind::failed)
+            tell("a connection for transfers did not come about: " + event.why);
+    });
+    const auto target = wire::box_target_name(facts_.name);
+    iscsi::TargetRules rules{.alias = "box " + facts_.name};
+    if (!options_.key.empty()) {
+        rules.users = {controller_credentials(options_.key)};
+        rules.own = box_credentials(options_.key);
+    }
+    const auto offered = server_.add_target(target, std::move(rules));
+    const auto added =
+        !offered
+            ? offered
+            : server_.add_unit(target, unit_number, no_medium_,
+                               {.product = "box", .vendor_commands = this, .has_medium = false});
+    if (!added) return refuse_to_start("the target cannot be offered: " + to_text(added.error()));
+    world_.defer([told = std::exchange(started_, nullptr)] { told(std::nullopt); });
+}
+
+Result<Address> BoxNode::listen(const Address& address) {
+    return server_.listen(address);
+}
+
+void BoxNode::stop() {
+    server_.stop();
+    if (links_) links_->cut_all();
+}
+
+bool BoxNode::quiet() const {
+    const bool idle =
+        std::ranges::all_of(parts_, [](const auto& part) { return part->idle(); }) && !making_;
+    return idle && changes_.empty() && !saving_ && server_.quiet();
+}
+
+std::uint64_t BoxNode::free_bytes() const {
+    return options_.size - std::min(options_.size, facts_.taken());
+}
+
+Result<std::unique_ptr<BoxWindows>> BoxNode::take_windows() {
+    if (spare_windows_.empty()) return BoxWindows::make(*links_, options_.windows);
+    auto windows = std::move(spare_windows_.back());
+    spare_windows_.pop_back();
+    return windows;
+}
+
+// ------------------------------------------------------------------------------------- commands
+
+Result<BoxNode::Command> BoxNode::parse(Call& call) {
+    Command command{.parameters = call.parameters()};
+    WEFT_TRY(command.block, decode<wire::ArrayCommandBlock>(call.command_block()));
+    if (command.block.parameter_length != command.parameters.size())
+        return Error{.code = Code::malformed};
+    if (command.block.action == wire::ArrayAction::describe_box) return command;
+    if (is_order(command.block.action)) {
+        WEFT_TRY(const auto header, decode<wire::ArrayOrderHeader>(command.parameters));
+        command.address = header.address;
+        return command;
+    }
+    WEFT_TRY(command.address, decode<wire::ArrayAddress>(command.parameters));
+    return command;
+}
+
+void BoxNode::receive(Call& call) {
+    const auto command = parse(call);
+    if (!command) return answer(call, Outcome::malformed);
+    const bool whole = command->address.volume == wire::VolumeIdentity{};
+    switch (command->block.action) {
+        case wire::ArrayAction::describe_box:
+            return describe(call);
+        case wire::ArrayAction::new_epoch:
+        case wire::ArrayAction::create_part:
+        case wire::ArrayAction::delete_part:
+            return change(call);
+        case wire::ArrayAction::meet_boxes:
+        case wire::ArrayAction::admit_host:
+        case wire::ArrayAction::dismiss_host:
+            if (whole) return take_peers(call, *command);
+            break;
+        default:
+            break;
+    }
+    auto* part = find_part(command->address.volume);
+    if (part == nullptr) {
+        const auto outcome = check(command->address);
+        return answer(call, outcome == Outcome::done ? Outcome::wrong_volume : outcome);
+    }
+    part->box().receive(ticket_of(call), command->block, command->parameters);
+}
+
+BoxPart* BoxNode::find_part(const wire::VolumeIdentity& volume) {
+    for (auto& part : parts_)
+        if (part->volume() == volume) return part.get();
+    return nullptr;
+}
+
+/// What is about the box as a whole has no generation.
+wire::ArrayOutcome BoxNode::check(const wire::ArrayAddress& address) const {
+    if (address.cluster != facts_.cluster || facts_.is_blank()) return Outcome::wrong_cluster;
+    if (address.box != facts_.box) return Outcome::wrong_box;
+    if (address.epoch != facts_.epoch) return Outcome::other_epoch;
+    return Outcome::done;
+}
+
+void BoxNode::answer(Call& call, Outcome outcome) {
+    const auto said = encoded(wire::ArrayAnswer{.outcome = outcome, .epoch = facts_.epoch});
+    call.answer(
+        outcome == Outcome::done ? wire::ScsiStatus::good : wire::ScsiStatus::check_condition, said,
+        {});
+}
+
+void BoxNode::describe(Call& call) {
+    const std::uint16_t windows = options_.windows.windows;
+    constexpr std::size_t head = wire_size<wire::ArrayBoxDescription>(),
+                          superblock = wire_size<wire::ArraySuperblock>();
+    std::vector<std::byte> data(head + parts_.size() * (superblock + windows * 4u));
+    wire::ArrayBoxDescription description{.box = facts_.box,
+                                          .cluster = facts_.cluster,
+                                          .epoch = facts_.epoch,
+                                          .size = options_.size,
+                                          .free = free_bytes(),
+                                          .window_limit = options_.windows.bytes,
+                                          .windows = windows,
+                                          .parts = static_cast<std::uint16_t>(parts_.size())};
+    WEFT_CHECK(raid::set_field(description.name, facts_.name));
+    Buffer rest(data);
+    encode(description, rest);
+    rest = rest.subspan(head);
+    for (const auto& part : parts_) {
+        encode(part->superblock(), rest);
+        rest = rest.subspan(superblock);
+        for (std::uint32_t window = 0; window < windows; ++window) {
+            store_big_endian<4>(static_cast<std::uint32_t>(part->windows().tag_of(window)),
+                                rest.data());
+            rest = rest.subspan(4);
+        }
+    }
+    const auto said = encoded(wire::ArrayAnswer{.epoch = facts_.epoch});
+    call.answer(wire::ScsiStatus::good, said, data);
+}
+
+void BoxNode::take_peers(Call& call, const Command& command) {
+    if (const auto outcome = check(command.address); outcome != Outcome::done)
+        return answer(call, outcome);
+    if (command.block.action == wire::ArrayAction::meet_boxes) {
+        const auto boxes = raid::parse_peers(command.parameters, peers_of_a_box_max);
+        if (!boxes) return answer(call, Outcome::malformed);
+        for (const auto& before : std::exchange(met_, {}))
+            if (std::ranges::find(*boxes, before, &wire::ArrayPeer::box) == boxes->end())
+                links_->forget(wire::box_end(before));
+        return answer(call, know(*boxes) ? Outcome::done : Outcome::no_room);
+    }
+    const auto host = decode<wire::ArrayHostAdmission>(command.parameters);
+    if (!host || command.parameters.size() != wire_size<wire::ArrayHostAdmission>())
+        return answer(call, Outcome::malformed);
+    if (command.block.action == wire::ArrayAction::admit_host)
+        return answer(call, know(*host) ? Outcome::done : Outcome::no_room);
+    dismiss(host->host);
+    answer(call, Outcome::done);
+}
+
+void BoxNode::part_answered(BoxPart& /*part*/, raid::CommandTicket ticket,
+                            const wire::ArrayAnswer& said) {
+    if (ticket == epoch_ticket) return part_told_of_epoch(said.outcome);
+    auto& call = *reinterpret_cast<Call*>(static_cast<std::uintptr_t>(ticket));
+    call.answer(
+        said.outcome == Outcome::done ? wire::ScsiStatus::good : wire::ScsiStatus::check_condition,
+        encoded(said), {});
+}
+
+bool BoxNode::know(std::span<const wire::ArrayPeer> boxes) {
+    bool all = true;
+    for (const auto& peer : boxes) {
+        if (peer.box == facts_.box) continue;
+        const auto known =
+            links_->know(wire::box_end(peer.box), peer.secret, address_of(peer.address, peer.port));
+        if (known) met_.insert(peer.box);
+        all = all && known.has_value();
+    }
+    return all;
+}
+
+bool BoxNode::know(const wire::ArrayHostAdmission& host) {
+    return links_
+        ->know(wire::host_end(host.host), host.secret, address_of(host.network_address, host.port))
+        .has_value();
+}
+
+void BoxNode::meet(std::span<const wire::ArrayPeer> boxes) {
+    if (!know(boxes)) tell("there are too many boxes to meet");
+}
+
+void BoxNode::admit(const wire::ArrayHostAdmission& host) {
+    if (!know(host)) tell("there are too many hosts to admit");
+}
+
+void BoxNode::dismiss(wire::HostSession host) {
+    links_->forget(wire::host_end(host));
+}
+
+}  // namespace weft::node

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// A box of an array in a world: an iSCSI target whose only unit takes the controller's commands, on
+// the same port the connections over which boxes and hosts move data among themselves, and a folder
+// with a file that says who the box is and one disk for every volume it is part of.
+//
+// Commands name their volume and go to that part; those that name none are about the box as a
+// whole. A box that is nobody's obeys the first controller that announces itself, and no other
+// cluster's ever after.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "node/array_links.hpp"
+#include "node/box_facts.hpp"
+#include "node/box_part.hpp"
+#include "node/iscsi_server.hpp"
+#include "scsi/no_medium.hpp"
+#include "scsi/vendor_commands.hpp"
+
+namespace weft::node {
+
+class BoxNode final : private scsi::VendorCommands, private BoxPartOwner {
+public:
+    struct Options {
+        std::string name;
+        std::string folder;
+        std::uint64_t size = 0;  ///< what the disks of its parts may have together
+        /// Of the cluster: only who proves to know it gives commands. Empty: whoever comes.
+        std::string key{};
+        BoxWindows::Options windows{};
+        ArrayLinks::Options links{};
+        IscsiServer::Options server{};
+    };
+    /// Why a box cannot start, as a sentence; or nothing.
+    using Started = std::function<void(std::optional<std::string> refusal)>;
+
+    BoxNode(World& world, Options options);
+    BoxNode(const BoxNode&) = delete;
+    BoxNode& operator=(const BoxNode&) = delete;
+    /// Run the world until quiet() after stop().
+    ~BoxNode();
+
+    /// Finds out who it is, or becomes somebody. `told` is never called from inside.
+    void start(Started told);
+    /// Once it has started.
+    Result<Address> listen(const Address& address);
+    /// What people may want to know, a sentence each.
+    void on_event(std::function<void(const std::string&)> hear) { hear_ = std::move(hear); }
+
+    /// Stops listening, and asks its controller to log out.
+    void drain() { server_.drain(); }
+    void stop();
+    bool quiet() const;
+
+    const BoxFacts& facts() const { return facts_; }
+    std::uint64_t free_bytes() const;
+    IscsiServer& server() { return server_; }
+    ArrayLinks& links() { return *links_; }
+
+private:
+    using Outcome = wire::ArrayOutcome;
+    using Call = scsi::VendorCall;
+    struct Command {
+        wire::ArrayCommandBlock block{};
+        wire::ArrayAddress address{};
+        ConstBuffer parameters{};
+    };
+    /// Of commands the box gives its own parts: no call is at an odd address.
+    static constexpr raid::CommandTicket epoch_ticket{1};
+    using Parts = std::vector<std::unique_ptr<BoxPart>>;
+
+    // scsi::VendorCommands
+    void receive(Call& call) override;
+    void forget(Call&) override {}  // its work cannot be broken off, and answers when it has ended
+    // BoxPartOwner
+    void part_answered(BoxPart& part, raid::CommandTicket ticket,
+                       const wire::ArrayAnswer& answer) override;
+    void meet(std::span<const wire::ArrayPeer> boxes) override;
+    void admit(const wire::ArrayHostAdmission& host) override;
+    void dismiss(wire::HostSession host) override;
+    Result<std::unique_ptr<BlockDevice>> larger_disk(BoxPart& part, std::uint64_t octets) override;
+
+    // Starting.
+    std::string path_of(const wire::VolumeIdentity& volume) const;
+    std::string facts_path() const { return options_.folder + "/box"; }
+    void become_somebody();
+    std::optional<std::string> take_facts(ConstBuffer octets);
+    void remove_begun_parts();
+    void load_parts();
+    void load_part(const wire::ArrayBoxPart& entry);
+    std::optional<std::string> judge(const BoxPart& part, const wire::ArrayBoxPart& entry) const;
+    void catch_up_parts();
+    void start_serving();
+    void refuse_to_start(std::string why);
+
+    // Commands.
+    static Result<Command> parse(Call& call);
+    BoxPart* find_part(const wire::VolumeIdentity& volume);
+    Outcome check(const wire::ArrayAddress& address) const;
+    void answer(Call& call, Outcome outcome);
+    void describe(Call& call);
+    void take_peers(Call& call, const Command& command);
+    bool know(std::span<const wire::ArrayPeer> boxes);
+    bool know(const wire::ArrayHostAdmission& host);
+
+    // Changes of what the box is, one at a time (box_node_changes.cpp).
+    void change(Call& call);
+    void begin_change(Call& call);
+    void end_change(Call& call, Outcome outcome);
+    void save(std::function<void(Result<void>)> then);
+    void take_epoch(Call& call, const Command& command);
+    std::vector<BoxPart*> parts_behind() const;
+    void tell_parts_of_epoch(std::function<void(Outcome)> then);
+    void part_told_of_epoch(Outcome outcome);
+    void create_part(Call& call, const Command& command);
+    Outcome judge_superblock(const wire::ArraySuperblock& superblock,
+                             const wire::ArrayAddress& address);
+    void make_part(Call& call, const wire::ArraySuperblock& superblock);
+    void keep_part(Call& call, std::unique_ptr<BoxPart> part);
+    void undo_part(Call& call, const wire::VolumeIdentity& volume, Outcome outcome);
+    void delete_part(Call& call, const Command& command);
+    void keep_after_all(Call& call, const wire::VolumeIdentity& volume, Result<void> why);
+    Result<std::unique_ptr<BoxWindows>> take_windows();
+    std::unique_ptr<BoxPart> make_part_on(std::unique_ptr<BlockDevice> disk) {
+        BoxPartOwner& owner = *this;
+        return std::make_unique<BoxPart>(owner, std::move(disk));
+    }
+    void tell(const std::string& what) {
+        if (hear_) hear_(what);
+    }
+
+    World& world_;
+    Options options_;
+    scsi::NoMedium no_medium_;
+    IscsiServer server_;
+    std::vector<std::unique_ptr<BoxWindows>> spare_windows_;  ///< outlive the links
+    Parts parts_;
+    std::unique_ptr<ArrayLinks> links_;
+    BoxFacts facts_;
+    Started started_;
+    std::size_t loaded_ = 0;  ///< of the parts that the facts name
+    std::unique_ptr<BoxPart> making_;
+    std::deque<Call*> changes_;  ///< the first is under way
+    std::size_t epochs_awaited_ = 0;
+    Outcome epoch_outcome_{};
+    std::function<void(Outcome)> epoch_told_;
+    bool saving_ = false;
+    std::set<wire::BoxIdentity> met_;
+    std::function<void(const std::string&)> hear_;
+    std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace weft::node

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// What changes a box itself: a new controller, parts that come and go. One change at a time; each
+// is answered when it is lasting.
+#include "base/error_text.hpp"
+#include "node/box_node.hpp"
+
+namespace weft::node {
+
+void BoxNode::save(std::function<void(Result<void>)> then) {
+    saving_ = true;
+    world_.replace_file(facts_path(), encode_box_facts(facts_),
+                        [this, alive = alive_, then = std::move(then)](Result<void> saved) {
+                            if (!*alive) return;
+                            saving_ = false;
+                            then(saved);
+                        });
+}
+
+void BoxNode::change(Call& call) {
+    changes_.push_back(&call);
+    if (changes_.size() == 1) begin_change(call);
+}
+
+void BoxNode::begin_change(Call& call) {
+    const auto command = parse(call);
+    switch (command->block.action) {
+        case wire::ArrayAction::create_part:
+            return create_part(call, *command);
+        case wire::ArrayAction::delete_part:
+            return delete_part(call, *command);
+        default:
+            return take_epoch(call, *command);
+    }
+}
+
+void BoxNode::end_change(Call& call, Outcome outcome) {
+    answer(call, outcome);
+    changes_.pop_front();
+    if (changes_.empty()) return;
+    // Not from inside the end of the one before: they could be many.
+    world_.defer([this, alive = alive_] {
+        if (*alive) begin_change(*changes_.front());
+    });
+}
+
+// ---------------------------------------------------------------------------- a new controller
+
+void BoxNode::take_epoch(Call& call, const Command& command) {
+    const auto& address = command.address;
+    if (command.parameters.size() != wire_size<wire::ArrayAddress>() ||
+        address.cluster == wire::ClusterIdentity{})
+        return end_change(call, Outcome::malformed);
+    if (!facts_.is_blank() && address.cluster != facts_.cluster)
+        return end_change(call, Outcome::wrong_cluster);
+    if (address.box != facts_.box) return end_change(call, Outcome::wrong_box);
+    auto told = [this, &call](Outcome outcome) { end_change(call, outcome); };
+    if (address.epoch <= facts_.epoch) return end_change(call, Outcome::other_epoch);
+    const auto before = facts_;
+    if (facts_.is_blank()) tell("this box is part of cluster " + to_digits(address.cluster));
+    facts_.cluster = address.cluster;
+    facts_.epoch = address.epoch;
+    // What an older controller's orders are about to do ends here, and not when the disk knows.
+    links_->set_office(facts_.cluster, facts_.epoch);
+    save([this, &call, before, told](Result<void> saved) {
+        if (saved) return tell_parts_of_epoch(told);
+        facts_.cluster = before.cluster;
+        facts_.epoch = before.epoch;
+        links_->set_office(facts_.cluster, facts_.epoch);
+        end_change(call, Outcome::disk_failed);
+    });
+}
+
+std::vector<BoxPart*> BoxNode::parts_behind() const {
+    std::vector<BoxPart*> behind;
+    for (const auto& part : parts_)
+        if (part->superblock().epoch < facts_.epoch) behind.push_back(part.get());
+    return behind;
+}
+
+void BoxNode::tell_parts_of_epoch(std::function<void(Outcome)> then) {
+    const auto behind = parts_behind();
+    epoch_outcome_ = Outcome::done;
+    epoch_told_ = std::move(then);
+    epochs_awaited_ = behind.size() + 1;  // one for ourselves: they may answer from inside
+    for (auto* part : behind) {
+        const auto address = encoded(wire::ArrayAddress{.cluster = facts_.cluster,
+                                                        .volume = part->volume(),
+                                                        .box = facts_.box,
+                                                        .epoch = facts_.epoch});
+        part->box().receive(epoch_ticket,
+                            {.action = wire::ArrayAction::new_epoch,
+                             .parameter_length = static_cast<std::uint32_t>(address.size())},
+                            address);
+    }
+    part_told_of_epoch(Outcome::done);
+}
+
+void BoxNode::part_told_of_epoch(Outcome outcome) {
+    if (outcome != Outcome::done) epoch_outcome_ = outcome;
+    if (--epochs_awaited_ == 0) std::exchange(epoch_told_, nullptr)(epoch_outcome_);
+}
+
+// ---------------------------------------------------------------------------------------- parts
+
+wire::ArrayOutcome BoxNode::judge_superblock(const wire::ArraySuperblock& superblock,
+                                             const wire::ArrayAddress& address) {
+    const auto& volume = superblock.volume;
+    if (superblock.cluster != address.cluster) return Outcome::wrong_cluster;
+    if (superblock.box != address.box) return Outcome::wrong_box;
+    if (volume.volume != address.volume || volume.volume == wire::VolumeIdentity{})
+        return Outcome::wrong_volume;
+    if (superblock.epoch != address.epoch) return Outcome::other_epoch;
+    if (volume.generation != address.generation) return Outcome::other_generation;
+    // The checks of a superblock that is read back are just as good before it is written.
+    if (!raid::parse_superblock(raid::encode_superblock(superblock))) return Outcome::malformed;
+    constexpr std::uint64_t superblocks = 2 * wire::superblock_size;
+    if (superblock.data_offset < superblocks || superblock.journal_length != 0 ||
+        superblock.data_length / volume.chunk_bytes < volume.stripes)
+        return Outcome::malformed;
+    if (superblock.data_length > options_.size || superblock.data_offset > options_.size)
+        return Outcome::no_space;
+    if (facts_.find(volume.volume) != nullptr) return Outcome::already_there;
+    const bool fits = superblock.data_offset + superblock.data_length <= free_bytes();
+    return fits && facts_.parts.size() < box_parts_max ? Outcome::done : Outcome::no_space;
+}
+
+void BoxNode::create_part(Call& call, const Command& command) {
+    constexpr std::size_t head = wire_size<wire::ArrayAddress>();
+    if (const auto outcome = check(command.address); outcome != Outcome::done)
+        return end_change(call, outcome);
+    const auto superblock = decode<wire::ArraySuperblock>(command.parameters.subspan(head));
+    if (!superblock || command.parameters.size() != head + wire_size<wire::ArraySuperblock>())
+        return end_change(call, Outcome::malformed);
+    if (const auto outcome = judge_superblock(*superblock, command.address);
+        outcome != Outcome::done)
+        return end_change(call, outcome);
+    // First it is known that there may be a disk, then there is one.
+    facts_.parts.push_back({.volume = superblock->volume.volume,
+                            .size = superblock->data_offset + superblock->data_length,
+                            .begun = true});
+    save([this, &call, superblock = *superblock](Result<void> saved) {
+        if (saved) return make_part(call, superblock);
+        facts_.parts.pop_back();
+        end_change(call, Outcome::disk_failed);
+    });
+}
+
+void BoxNode::make_part(Call& call, const wire::ArraySuperblock& superblock) {
+    const auto& volume = superblock.volume.volume;
+    const auto path = path_of(volume);
+    auto windows = take_windows();
+    if (!windows) return undo_part(call, volume, Outcome::no_room);
+    spare_windows_.push_back(std::move(*windows));
+    auto made = world_.remove_disk(path);
+    if (made) made = world_.provide_disk(path, facts_.parts.back().size);
+    auto disk = made ? world_.open_disk({.path = path})
+                     : Result<std::unique_ptr<BlockDevice>>(made.error());
+    if (!disk) {
+        tell(path + ": " + to_text(disk.error()));
+        return undo_part(call, volume, Outcome::disk_failed);
+    }
+    making_ = make_part_on(std::move(*disk));
+    making_->create(superblock, [this, &call, volume, alive = alive_](Result<void> written) {
+        world_.defer([this, &call, volume, alive, written] {
+            if (!*alive) return;
+            auto part = std::move(making_);
+            if (written) return keep_part(call, std::move(part));
+            part.reset();
+            undo_part(
+                call, volume,
+                written.error().code == Code::exhausted ? Outcome::no_space : Outcome::disk_failed);
+        });
+    });
+}
+
+void BoxNode::keep_part(Call& call, std::unique_ptr<BoxPart> part) {
+    facts_.parts.back().begun = false;
+    making_ = std::move(part);
+    save([this, &call](Result<void> saved) {
+        auto made = std::move(making_);
+        const auto superblock = made->superblock();
+        if (!saved) {
+            made.reset();
+            return undo_part(call, superblock.volume.volume, Outcome::disk_failed);
+        }
+        auto windows = take_windows();
+        made->start(std::move(*windows), *links_);
+        parts_.push_back(std::move(made));
+        tell("this box has a part of volume " + raid::text_of_field(superblock.volume.name));
+        end_change(call, Outcome::done);
+    });
+}
+
+/// What was begun goes; if the file cannot be told, the next start removes it.
+void BoxNode::undo_part(Call& call, const wire::VolumeIdentity& volume, Outcome outcome) {
+    auto* entry = facts_.find(volume);
+    entry->begun = true;
+    if (world_.remove_disk(path_of(volume)))
+        facts_.parts.erase(facts_.parts.begin() + (entry - facts_.parts.data()));
+    save([this, &call, outcome](Result<void>) { end_change(call, outcome); });
+}
+
+/// The file learns of it when it is next replaced; until then the disk itself says how large it is.
+Result<std::unique_ptr<BlockDevice>> BoxNode::larger_disk(BoxPart& part, std::uint64_t octets) {
+    auto* entry = facts_.find(part.volume());
+    if (octets > entry->size + free_bytes()) return Error{.code = Code::exhausted};
+    const auto path = path_of(part.volume());
+    if (auto grown = world_.provide_disk(path, octets); !grown) return grown.error();
+    WEFT_TRY(auto disk, world_.open_disk({.path = path}));
+    entry->size = disk->traits().size;
+    tell("the part of volume " + raid::text_of_field(part.superblock().volume.name) + " has grown");
+    return disk;
+}
+
+void BoxNode::delete_part(Call& call, const Command& command) {
+    if (command.parameters.size() != wire_size<wire::ArrayAddress>())
+        return end_change(call, Outcome::malformed);
+    if (const auto outcome = check(command.address); outcome != Outcome::done)
+        return end_change(call, outcome);
+    auto* part = find_part(command.address.volume);
+    if (part == nullptr) return end_change(call, Outcome::wrong_volume);
+    if (!part->idle()) return end_change(call, Outcome::no_room);
+    facts_.find(command.address.volume)->begun = true;
+    const auto volume = command.address.volume;
+    save([this, &call, volume, part](Result<void> saved) {
+        if (!saved || !part->idle()) return keep_after_all(call, volume, saved);
+        spare_windows_.push_back(part->stop());
+        std::erase_if(parts_, [&](const auto& each) { return each.get() == part; });
+        undo_part(call, volume, Outcome::done);
+    });
+}
+
+/// A part that was to be deleted, and cannot be: its file said so, or orders have come meanwhile.
+void BoxNode::keep_after_all(Call& call, const wire::VolumeIdentity& volume, Result<void> why) {
+    facts_.find(volume)->begun = false;
+    save([this, &call, why](Result<void> saved) {
+        end_change(call, why && saved ? Outcome::no_room : Outcome::disk_failed);
+    });
+}
+
+}  // namespace weft::node

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/box_part.hpp"
+
+namespace weft::node {
+
+void BoxPart::load(Told told) {
+    told_ = std::move(told);
+    memory_ = image_;
+    operation = BlockOperation::read;
+    offset = 0;
+    length = memory_.size();
+    memory = {&memory_, 1};
+    disk_->submit(*this);
+}
+
+void BoxPart::create(const wire::ArraySuperblock& superblock, Told told) {
+    told_ = std::move(told);
+    superblock_ = superblock;
+    std::ranges::copy(raid::encode_superblock(superblock), image_.begin());
+    memory_ = Buffer(image_).first(wire::superblock_size);
+    operation = BlockOperation::write;
+    durable = true;
+    offset = 0;
+    length = memory_.size();
+    memory = {&memory_, 1};
+    disk_->submit(*this);
+}
+
+void BoxPart::completed(Result<void> outcome) {
+    if (outcome && operation == BlockOperation::read) outcome = take_superblocks();
+    std::exchange(told_, nullptr)(outcome);
+}
+
+Result<void> BoxPart::take_superblocks() {
+    const auto whole = ConstBuffer(image_);
+    const auto first = whole.first(wire::superblock_size);
+    const auto second = whole.subspan(wire::superblock_size);
+    WEFT_TRY(superblock_, raid::newest_superblock(first, second));
+    copy_ = raid::copy_to_write(first, second) ^ 1;
+    return {};
+}
+
+Result<void> BoxPart::make_room(std::uint64_t octets) {
+    if (octets <= size()) return {};
+    WEFT_TRY(auto disk, owner_.larger_disk(*this, octets));
+    disk_->use(std::move(disk));
+    return {};
+}
+
+void BoxPart::start(std::unique_ptr<BoxWindows> windows, raid::PeerTransfers& peers) {
+    windows_ = std::move(windows);
+    raid::BoxOwner& owner = *this;
+    box_ = std::make_unique<raid::Box>(owner, *disk_, *windows_, peers, superblock_, copy_);
+}
+
+std::unique_ptr<BoxWindows> BoxPart::stop() {
+    WEFT_CHECK(idle());
+    superblock_ = box_->superblock();
+    box_.reset();
+    windows_->close_all();
+    return std::move(windows_);
+}
+
+}  // namespace weft::node

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// One part of a box: what it has of one volume. A disk of its own, windows of its own, and the
+// engine that carries out the controller's orders on them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "node/box_windows.hpp"
+#include "node/growing_disk.hpp"
+#include "raid/box.hpp"
+#include "weft/world.hpp"
+
+namespace weft::node {
+
+class BoxPart;
+
+class BoxPartOwner {
+public:
+    virtual void part_answered(BoxPart& part, raid::CommandTicket ticket,
+                               const wire::ArrayAnswer& answer) = 0;
+    virtual void meet(std::span<const wire::ArrayPeer> boxes) = 0;
+    virtual void admit(const wire::ArrayHostAdmission& host) = 0;
+    virtual void dismiss(wire::HostSession host) = 0;
+    /// Its disk, with so many octets at least; `exhausted` if the box has no room for that.
+    virtual Result<std::unique_ptr<BlockDevice>> larger_disk(BoxPart& part,
+                                                             std::uint64_t octets) = 0;
+
+protected:
+    ~BoxPartOwner() = default;
+};
+
+class BoxPart final : private raid::BoxOwner, private BlockRequest {
+public:
+    /// From load() or create(): later, or from inside. May destroy the part if it has failed.
+    using Told = std::function<void(Result<void>)>;
+
+    BoxPart(BoxPartOwner& owner, std::unique_ptr<BlockDevice> disk)
+        : owner_(owner), disk_(std::make_unique<GrowingDisk>(std::move(disk))) {}
+    BoxPart(const BoxPart&) = delete;
+    BoxPart& operator=(const BoxPart&) = delete;
+
+    /// Reads what the disk says it is. `not_found`: no superblock on it is whole.
+    void load(Told told);
+    /// Writes what it shall be.
+    void create(const wire::ArraySuperblock& superblock, Told told);
+    /// Takes orders from now on. After load() or create().
+    void start(std::unique_ptr<BoxWindows> windows, raid::PeerTransfers& peers);
+    /// Of one that is idle: it takes none any more, and its windows serve another.
+    std::unique_ptr<BoxWindows> stop();
+
+    raid::Box& box() { return *box_; }
+    const BoxWindows& windows() const { return *windows_; }
+    const wire::ArraySuperblock& superblock() const {
+        return box_ ? box_->superblock() : superblock_;
+    }
+    const wire::VolumeIdentity& volume() const { return superblock().volume.volume; }
+    std::uint64_t size() const { return disk_->traits().size; }
+    bool idle() const { return !told_ && (!box_ || box_->idle()); }
+
+private:
+    // raid::BoxOwner
+    void answer(raid::CommandTicket ticket, const wire::ArrayAnswer& answer) override {
+        owner_.part_answered(*this, ticket, answer);
+    }
+    void meet(std::span<const wire::ArrayPeer> boxes) override { owner_.meet(boxes); }
+    void admit(const wire::ArrayHostAdmission& host) override { owner_.admit(host); }
+    void dismiss(wire::HostSession host) override { owner_.dismiss(host); }
+    Result<void> make_room(std::uint64_t octets) override;
+    // BlockRequest
+    void completed(Result<void> outcome) override;
+
+    Result<void> take_superblocks();
+
+    BoxPartOwner& owner_;
+    std::unique_ptr<GrowingDisk> disk_;
+    std::unique_ptr<BoxWindows> windows_;
+    std::unique_ptr<raid::Box> box_;
+    std::array<std::byte, 2 * wire::superblock_size> image_{};
+    Buffer memory_{};
+    wire::ArraySuperblock superblock_{};
+    unsigned copy_ = 0;  ///< which of the two on the disk this is
+    Told told_;
+};
+
+}  // namespace weft::node

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+// The boxes of a controller: added and removed, up and down, known to each other, and kept ready
+// for when another fails.
+#include <algorithm>
+
+#include "base/error_text.hpp"
+#include "node/array_address.hpp"
+#include "node/chance.hpp"
+#include "node/controller_node.hpp"
+#include "raid/records.hpp"
+#include "raid/superblock.hpp"
+#include "wire/array_names.hpp"
+
+namespace weft::node {
+
+/// A box that was named and has not shown yet what it is.
+struct ControllerNode::Adding {
+    std::unique_ptr<ControllerBox> box;
+    std::string address_text;
+    std::unique_ptr<Timer> patience;
+    bool joins = false;
+    bool keeping = false;  ///< it is what it should be, and is being remembered
+    Told told;
+};
+
+namespace {
+
+std::string written(const Address& address) {
+    const bool bracketed = address.host.find(':') != std::string::npos;
+    return (bracketed ? "[" + address.host + "]" : address.host) + ":" +
+           std::to_string(address.port);
+}
+
+}  // namespace
+
+void ControllerNode::forget_later(std::unique_ptr<ControllerBox> box) {
+    std::shared_ptr<ControllerBox> over = std::move(box);
+    world_.defer([over] {});  // it may be telling us something right now
+}
+
+ControllerBox* ControllerNode::find_box(const wire::BoxIdentity& box) {
+    auto found = boxes_.find(box);
+    return found == boxes_.end() ? nullptr : found->second.get();
+}
+
+ControllerBox* ControllerNode::find_box(const std::string& name) {
+    for (const auto& [identity, box] : boxes_)
+        if (box->name() == name) return box.get();
+    return nullptr;
+}
+
+std::string ControllerNode::box_name(const wire::BoxIdentity& box) const {
+    auto found = boxes_.find(box);
+    return found == boxes_.end() ? to_digits(box) : found->second->name();
+}
+
+bool ControllerNode::is_member(const wire::BoxIdentity& box) const {
+    return std::ranges::any_of(volumes_, [&](const auto& each) {
+        const auto& members = each.second->manager().volume().members;
+        return std::ranges::any_of(members, [&](const auto& member) {
+            return member.state != wire::ArrayMemberState::none && member.box == box;
+        });
+    });
+}
+
+// ----------------------------------------------------------------------------- add and remove
+
+void ControllerNode::add_box(const std::string& name, const Address& address, bool join,
+                             Told told) {
+    if (!wire::is_array_name(name))
+        return told("'" + name + "' is no name for a box: small letters, digits, '-' and '.'");
+    const bool comes = std::ranges::any_of(
+        adding_, [&](const auto& each) { return each.second->box->name() == name; });
+    if (find_box(name) != nullptr || comes) return told("there is a box " + name + " already");
+    if (boxes_.size() + adding_.size() >= boxes_max) return told("there are too many boxes");
+    const auto text = written(address);
+    if (wire::ArrayBoxRecord record; !raid::set_field(record.address, text))
+        return told(text + " is too long for an address");
+    if (auto resolved = world_.resolve(address); !resolved)
+        return told(text + " cannot be found: " + to_text(resolved.error()));
+    const auto number = ++adding_number_;
+    auto adding = std::make_shared<Adding>();
+    adding->address_text = text;
+    adding->joins = join;
+    adding->told = std::move(told);
+    adding->patience = world_.make_timer(
+        [this, number] { added(number, "it has not answered in all that time"); });
+    adding->patience->set(world_.now() + options_.add_patience);
+    adding->box = std::make_unique<ControllerBox>(world_, transport_, box_owner(), name, address,
+                                                  options_.key, std::nullopt);
+    adding_[number] = std::move(adding);
+}
+
+/// It is what it should be: remember it, and only then count on it.
+void ControllerNode::keep_box(std::uint64_t number) {
+    auto& adding = *adding_[number];
+    adding.patience->cancel();
+    adding.keeping = true;
+    const auto identity = *adding.box->identity();
+    if (boxes_.contains(identity))
+        return added(number, "it is the box that is known as " + box_name(identity));
+    wire::ArrayBoxRecord record{
+        .box = identity, .name = {}, .address = {}, .size = adding.box->facts()->box.size};
+    (void)raid::set_field(record.name, adding.box->name());
+    (void)raid::set_field(record.address, adding.address_text);
+    box_records_[identity] = record;
+    keep({{box_record_name(identity), raid::encode_record(record)}},
+         [this, number, alive = alive_](Result<void> kept) {
+             if (!*alive) return;
+             if (!kept)
+                 added(number, "that could not be kept: " + to_text(kept.error()));
+             else
+                 added(number, std::nullopt);
+         });
+}
+
+void ControllerNode::added(std::uint64_t number, Refusal refusal) {
+    auto found = adding_.find(number);
+    if (found == adding_.end()) return;
+    auto adding = std::move(found->second);
+    adding_.erase(found);
+    if (refusal) {
+        auto sentence = adding->box->name() + " at " + adding->address_text + ": " + *refusal;
+        forget_later(std::move(adding->box));
+        world_.defer([adding] {});  // its timer may be calling us
+        return adding->told(sentence);
+    }
+    const auto identity = *adding->box->identity();
+    auto& box = *(boxes_[identity] = std::move(adding->box));
+    note("", box.name(), "added");
+    if (box.is_up())
+        for (const auto& [each, volume] : volumes_) volume->box_up(box);
+    adding->told(std::nullopt);
+}
+
+void ControllerNode::remove_box(const std::string& name, Told told) {
+    auto* box = find_box(name);
+    if (box == nullptr) return told("there is no box " + name);
+    const auto identity = *box->identity();
+    if (is_member(identity)) return told(name + " is part of a volume; replace it there first");
+    keep({{box_record_name(identity), std::nullopt}, {spare_record_name(identity), std::nullopt}},
+         [this, identity, told = std::move(told), alive = alive_](Result<void> kept) {
+             if (!*alive) return;
+             if (!kept) return told("that could not be kept: " + to_text(kept.error()));
+             note("", box_name(identity), "removed");
+             box_records_.erase(identity);
+             spares_.erase(identity);
+             acquaintances_.erase(identity);
+             troubles_.erase(box_name(identity));
+             for (const auto& [each, volume] : volumes_) volume->box_down(identity);
+             if (auto found = boxes_.find(identity); found != boxes_.end()) {
+                 forget_later(std::move(found->second));
+                 boxes_.erase(found);
+             }
+             told(std::nullopt);
+         });
+}
+
+// ------------------------------------------------------------------------- a cluster whose state
+// is lost
+
+/// Office in a cluster whose boxes have obeyed a later controller than ours is won by being later
+/// still.
+class ControllerNode::Joining final : public raid::MetadataElection {
+public:
+    Joining(ControllerNode& owner, wire::ClusterIdentity cluster, wire::Epoch later_than,
+            std::function<void(bool)> told)
+        : owner_(owner), cluster_(cluster), told_(std::move(told)) {
+        beyond = later_than;
+    }
+
+    void completed(Result<void> outcome) override {
+        const std::unique_ptr<Joining> self(this);
+        --owner_.commits_;
+        owner_.joining_ = false;
+        if (!outcome) return told_(false);
+        owner_.joined(cluster_, epoch, told_);
+    }
+
+private:
+    ControllerNode& owner_;
+    wire::ClusterIdentity cluster_;
+    std::function<void(bool)> told_;
+};
+
+bool ControllerNode::join(const ControllerBox& box, wire::ClusterIdentity cluster,
+                          wire::Epoch epoch, std::function<void(bool)> told) {
+    const bool wished = std::ranges::any_of(adding_, [&](const auto& each) {
+        return each.second->box.get() == &box && each.second->joins;
+    });
+    const bool free = cluster == cluster_ || boxes_.empty();
+    if (!wished || !free || !volumes_.empty() || joining_) return false;
+    joining_ = true;
+    ++commits_;  // the store is at work
+    store_.elect(*new Joining(*this, cluster, epoch, std::move(told)));
+    return true;
+}
+
+void ControllerNode::joined(wire::ClusterIdentity cluster, wire::Epoch epoch,
+                            const std::function<void(bool)>& told) {
+    epoch_ = epoch;  // the store obeys no other from now on
+    for (const auto& [identity, box] : boxes_) box->begin_again();  // they are to hear of it
+    const wire::ArrayClusterRecord record{
+        .cluster = cluster, .epoch = epoch_, .controller = controller_};
+    keep({{cluster_record_name, raid::encode_record(record)}},
+         [this, cluster, told, alive = alive_](Result<void> kept) {
+             if (!*alive) return;
+             if (kept) cluster_ = cluster;
+             if (links_) links_->set_office(cluster_, epoch_);
+             if (kept) note("", "", "is the controller of " + to_digits(cluster));
+             told(kept.has_value());
+         });
+}
+
+// -------------------------------------------------------------------------------- up and down
+
+void ControllerNode::box_up(ControllerBox& box) {
+    for (const auto& [number, adding] : adding_)
+        if (adding->box.get() == &box) return adding->keeping ? void() : keep_box(number);
+    troubles_.erase(box.name());
+    note("", box.name(), "up");
+    for (const auto& [identity, volume] : volumes_) volume->box_up(box);
+    // Those that came earlier have not heard of it if it is new to the volume, or they are.
+    give_spares();
+}
+
+void ControllerNode::box_down(ControllerBox& box, const std::string& why) {
+    for (const auto& [number, adding] : adding_)
+        if (adding->box.get() == &box) return adding->keeping ? void() : added(number, why);
+    // A box that is away is looked for again and again: that is told once.
+    if (auto [said, first] = troubles_.try_emplace(box.name()); first || said->second != why) {
+        said->second = why;
+        note("", box.name(), "down: " + why);
+    }
+    if (!box.identity()) return;
+    // Commands of a session keep their order: whatever volumes tell the others next, they have
+    // forgotten the box by then.
+    introduce(box, [] {});
+    for (const auto& [identity, volume] : volumes_) volume->box_down(*box.identity());
+}
+
+void ControllerNode::introduce(ControllerBox& box, std::function<void()> told) {
+    auto round = Round::make(std::move(told));
+    for (const auto& other : acquaintances_[*box.identity()])
+        if (auto* known = find_box(other); known != nullptr && known->is_up())
+            known->meet([step = round->step()](bool) { step(); });
+    round->end();
+}
+
+// --------------------------------------------------------------------------------- introductions
+
+const ArraySecret& ControllerNode::secret_of(const wire::BoxIdentity& one,
+                                             const wire::BoxIdentity& other) {
+    const auto pair = one < other ? BoxPair{one, other} : BoxPair{other, one};
+    auto [found, made] = secrets_.try_emplace(pair);
+    if (made) found->second = octets_of_chance<32>(world_);
+    return found->second;
+}
+
+std::vector<wire::ArrayPeer> ControllerNode::peers_of(const ControllerBox& box) {
+    std::vector<wire::ArrayPeer> peers;
+    if (!box.identity()) return peers;
+    for (const auto& other : acquaintances_[*box.identity()]) {
+        // Who is away is nobody's peer: what it still sends from before must find no door.
+        auto* known = find_box(other);
+        if (known == nullptr || !known->is_met()) continue;
+        auto octets = known->network_address();
+        if (!octets) continue;
+        peers.push_back({.box = other,
+                         .place = 0,
+                         .port = known->address().port,
+                         .address = *octets,
+                         .secret = secret_of(*box.identity(), other)});
+    }
+    return peers;
+}
+
+void ControllerNode::acquaint(const wire::ArrayVolume& volume, std::function<void()> told) {
+    std::vector<wire::BoxIdentity> members;
+    for (std::size_t place = 0; place < volume.boxes; ++place)
+        if (volume.members[place].state != wire::ArrayMemberState::none)
+            members.push_back(volume.members[place].box);
+    auto round = Round::make(std::move(told));
+    for (const auto& one : members) {
+        auto& known = acquaintances_[one];
+        const auto before = known.size();
+        for (const auto& other : members)
+            if (other != one) known.insert(other);
+        auto* box = find_box(one);
+        if (known.size() == before || box == nullptr || !box->is_up()) continue;
+        box->meet([step = round->step()](bool) { step(); });
+    }
+    round->end();
+}
+
+void ControllerNode::make_part(ControllerBox& box, const wire::ArraySuperblock& superblock,
+                               ControllerBox::Told told) {
+    auto address = box.whole();
+    address.volume = superblock.volume.volume;
+    address.generation = superblock.volume.generation;
+    box.send(wire::ArrayAction::create_part, address, encoded(superblock),
+             [this, identity = *box.identity(), volume = superblock.volume, told = std::move(told),
+              alive = alive_](std::optional<wire::ArrayAnswer> answer) {
+                 auto* found = *alive ? find_box(identity) : nullptr;
+                 if (!answer || answer->outcome != wire::ArrayOutcome::done || found == nullptr)
+                     return told(answer);
+                 found->describe([this, volume, told, answer, alive](bool well) {
+                     if (!*alive || !well) return told(std::nullopt);
+                     acquaint(volume, [told, answer] { told(answer); });
+                 });
+             });
+}
+
+// --------------------------------------------------------------------------------------- spares
+
+void ControllerNode::spare_wanted(ControllerVolume& volume, std::uint8_t place) {
+    spares_wanted_.insert({volume.identity(), place});
+    world_.defer([this, alive = alive_] {
+        if (*alive) give_spares();
+    });
+}
+
+void ControllerNode::give_spares() {
+    for (auto wanted = spares_wanted_.begin(); wanted != spares_wanted_.end();) {
+        auto volume = volumes_.find(wanted->first);
+        auto spare = std::ranges::find_if(spares_, [&](const auto& each) {
+            const auto* box = find_box(each);
+            return box != nullptr && box->is_up() && !is_member(each);
+        });
+        if (volume != volumes_.end() && spare == spares_.end()) {
+            ++wanted;
+            continue;
+        }
+        if (volume != volumes_.end()) {
+            const auto& members = volume->second->manager().volume().members;
+            const auto identity = *spare;
+            const bool absent = members[wanted->second].state == wire::ArrayMemberState::absent;
+            if (absent && volume->second->manager().replace(wanted->second, identity)) {
+                note(volume->second->name(), box_name(identity),
+                     "a spare, takes place " + std::to_string(wanted->second));
+                spares_.erase(identity);
+                keep({{spare_record_name(identity), std::nullopt}}, [](Result<void>) {});
+            }
+        }
+        wanted = spares_wanted_.erase(wanted);
+    }
+}
+
+void ControllerNode::add_spare(const std::string& name, Told told) {
+    auto* box = find_box(name);
+    if (box == nullptr) return told("there is no box " + name);
+    const auto identity = *box->identity();
+    if (spares_.contains(identity)) return told(name + " is a spare already");
+    if (is_member(identity)) return told(name + " is part of a volume");
+    keep({{spare_record_name(identity),
+           raid::encode_record(wire::ArraySpareRecord{.box = identity})}},
+         [this, identity, told = std::move(told), alive = alive_](Result<void> kept) {
+             if (!*alive) return;
+             if (!kept) return told("that could not be kept: " + to_text(kept.error()));
+             spares_.insert(identity);
+             note("", box_name(identity), "is a spare now");
+             give_spares();
+             told(std::nullopt);
+         });
+}
+
+void ControllerNode::remove_spare(const std::string& name, Told told) {
+    auto* box = find_box(name);
+    if (box == nullptr || !spares_.contains(*box->identity())) return told(name + " is no spare");
+    const auto identity = *box->identity();
+    keep({{spare_record_name(identity), std::nullopt}},
+         [this, identity, told = std::move(told), alive = alive_](Result<void> kept) {
+             if (!*alive) return;
+             if (!kept) return told("that could not be kept: " + to_text(kept.error()));
+             spares_.erase(identity);
+             note("", box_name(identity), "is no spare any more");
+             told(std::nullopt);
+         });
+}
+
+}  // namespace weft::node

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// The controller of an array: knows its boxes and volumes, keeps what must outlive it in a store,
+// and serves the volumes to hosts. On one port it takes iSCSI (over TCP and iSER), the RDMA
+// connections of boxes to its own memory, and what management sends. It sees no payload, but of
+// initiators that know nothing of arrays.
+//
+// Management is asked for in plain calls; a face turns words into them. Each tells once, later or
+// from inside: nothing, or why not, a sentence. What was refused changed nothing.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "node/array_links.hpp"
+#include "node/controller_records.hpp"
+#include "node/controller_volume.hpp"
+#include "node/iscsi_iser_transport.hpp"
+#include "node/round.hpp"
+
+namespace weft::node {
+
+class ControllerNode final : private ControllerOffice, private ControllerBoxOwner {
+public:
+    struct Options {
+        Address listen;
+        /// Where boxes reach this controller, for initiators that know nothing of arrays. None:
+        /// where it listens, if that is an address and not all of them.
+        std::optional<Address> reach{};
+        raid::VolumeManagerOptions volume{};
+        /// All data goes by way of this controller: for comparison, and where boxes and hosts
+        /// cannot reach each other.
+        bool in_band = false;
+        IscsiServer::Options server{};
+        std::string key{};  ///< of the cluster: boxes and this controller prove that they know it
+        /// How long a box that is being added may take to answer.
+        Duration add_patience = std::chrono::seconds(10);
+    };
+    using Refusal = std::optional<std::string>;
+    using Told = std::function<void(Refusal)>;
+
+    /// The controller as a host: of initiators that know nothing of arrays, and in-band.
+    static constexpr wire::HostSession own_session{1};
+    static constexpr std::size_t events_kept = 1000;
+    static constexpr std::size_t boxes_max = 256;
+    static constexpr std::size_t volumes_max = 256;
+    static constexpr std::size_t hosts_max = 256;
+
+    /// The store must outlive this.
+    ControllerNode(World& world, raid::MetadataStore& store, Options options);
+    ControllerNode(const ControllerNode&) = delete;
+    ControllerNode& operator=(const ControllerNode&) = delete;
+    /// Run the world until quiet() after stop().
+    ~ControllerNode();
+
+    /// Takes office, remembers, and listens.
+    void start(std::function<void(Result<Address>)> told);
+    void on_event(std::function<void(const ControllerEvent&)> hear) { hear_ = std::move(hear); }
+
+    /// `join`: if the box is of another cluster, become that cluster's controller; as long as there
+    /// are no volumes here. For one whose state is lost: its volumes are assembled next.
+    void add_box(const std::string& name, const Address& address, bool join, Told told);
+    void remove_box(const std::string& name, Told told);
+    struct VolumeWishes {
+        std::string name;
+        raid::Level level{};
+        std::vector<std::string> boxes;
+        std::uint32_t chunk_bytes = 128u << 10;
+        std::uint64_t size = 0;  ///< 0: all the boxes have room for
+    };
+    void create_volume(const VolumeWishes& wishes, Told told);
+    void delete_volume(const std::string& name, Told told);
+    /// Put together from what boxes that are up say, where the store does not know it.
+    void assemble_volume(const std::string& name, Told told);
+    void grow_volume(const std::string& name, std::uint64_t size, Told told);
+    /// `member`: a place from 0, or the name of the box there.
+    void fail_member(const std::string& volume, const std::string& member, Told told);
+    void re_add_member(const std::string& volume, const std::string& member, Told told);
+    void replace_member(const std::string& volume, const std::string& member,
+                        const std::string& box, Told told);
+    void add_spare(const std::string& box, Told told);
+    void remove_spare(const std::string& box, Told told);
+    void pause_rebuild(const std::string& volume, bool paused, Told told);
+    void limit_rebuild(const std::string& volume, std::uint64_t octets_per_second, Told told);
+    void scrub(const std::string& volume, bool repair, bool stop, Told told);
+
+    std::vector<BoxReport> boxes() const;
+    std::vector<VolumeReport> volumes() const;
+    std::vector<HostReport> hosts() const;
+    std::vector<SlowOperation> slow_operations() const;
+    const std::deque<ControllerEvent>& events() const { return events_; }
+    wire::ClusterIdentity cluster() const override { return cluster_; }
+    wire::Epoch epoch() const override { return epoch_; }
+    bool deposed() const { return deposed_; }
+
+    void drain() { server_->drain(); }
+    void stop() { server_->stop(); }
+    bool quiet() const { return server_->quiet() && commits_ == 0; }
+    IscsiServer& server() { return *server_; }
+
+private:
+    class Commit;
+    class Joining;
+    struct Start;
+    struct Adding;
+    struct Creation;
+    using BoxPair = std::pair<wire::BoxIdentity, wire::BoxIdentity>;
+
+    // What volumes ask of the office.
+    ControllerBox* find_box(const wire::BoxIdentity& box) override;
+    void keep(std::vector<raid::MetadataChange> changes,
+              std::function<void(Result<void>)> told) override;
+    void make_part(ControllerBox& box, const wire::ArraySuperblock& superblock,
+                   ControllerBox::Told told) override;
+    void admit_host(wire::ArrayHostAdmission host,
+                    std::function<void(std::optional<wire::ArrayHostAdmission>)> told) override;
+    void dismiss_host(wire::HostSession host) override;
+    void spare_wanted(ControllerVolume& volume, std::uint8_t place) override;
+    void happened(const ControllerVolume& volume, const raid::VolumeEvent& event) override;
+
+    // What boxes ask, and tell.
+    std::vector<wire::ArrayPeer> peers_of(const ControllerBox& box) override;
+    std::vector<wire::ArrayHostAdmission> hosts_of(const ControllerBox& box) override;
+    void introduce(ControllerBox& box, std::function<void()> told) override;
+    void box_up(ControllerBox& box) override;
+    void box_down(ControllerBox& box, const std::string& why) override;
+    bool join(const ControllerBox& box, wire::ClusterIdentity cluster, wire::Epoch epoch,
+              std::function<void(bool)> told) override;
+
+    ControllerBoxOwner& box_owner() { return *this; }
+    void elected(Result<void> outcome);
+    void remembered(Result<void> outcome);
+    Result<Address> open();
+    Result<void> add_volume(const wire::ArrayVolume& volume,
+                            std::span<const wire::ArrayRebuildRecord> rebuilds);
+    void added(std::uint64_t number, Refusal refusal);
+    void keep_box(std::uint64_t number);
+    void joined(wire::ClusterIdentity cluster, wire::Epoch epoch,
+                const std::function<void(bool)>& told);
+    Refusal plan_creation(const VolumeWishes& wishes, Creation& creation);
+    void parts_created(const std::shared_ptr<Creation>& creation);
+    /// As far as the box is up; what is left there is shown as unclaimed.
+    void delete_part(const wire::BoxIdentity& identity, const wire::ArrayVolume& volume,
+                     unsigned tries);
+    void take_apart(ControllerVolume& leaving, unsigned tries);
+    void later(Duration pause, std::function<void()> task);
+    void give_spares();
+    /// Boxes of one volume are to know each other; told when all that are up do.
+    void acquaint(const wire::ArrayVolume& volume, std::function<void()> told);
+    const ArraySecret& secret_of(const wire::BoxIdentity& one, const wire::BoxIdentity& other);
+    ControllerBox* find_box(const std::string& name);
+    ControllerVolume* find_volume(const std::string& name);
+    std::optional<std::uint8_t> place_of(const ControllerVolume& volume, const std::string& member);
+    std::string box_name(const wire::BoxIdentity& box) const;
+    bool is_member(const wire::BoxIdentity& box) const;
+    using VolumeWork = std::function<Result<void>(ControllerVolume&)>;
+    using MemberWork = std::function<Result<void>(ControllerVolume&, std::uint8_t)>;
+    void with_volume(const std::string& volume, const Told& told, const VolumeWork& work);
+    void with_member(const std::string& volume, const std::string& member, const Told& told,
+                     const MemberWork& work);
+    void note(const std::string& volume, const std::string& box, const std::string& what);
+    void forget_later(std::unique_ptr<ControllerBox> box);
+
+    World& world_;
+    raid::MetadataStore& store_;
+    Options options_;
+    IscsiIserTransport transport_;
+    std::unique_ptr<IscsiServer> server_;
+    std::vector<std::unique_ptr<BoxWindows>> spare_windows_;  ///< outlive the links
+    std::unique_ptr<ArrayLinks> links_;
+    std::shared_ptr<Start> start_;
+    wire::ClusterIdentity cluster_{};
+    wire::Epoch epoch_{};
+    Octets<16> controller_{};
+    bool deposed_ = false;
+    bool joining_ = false;
+    std::map<wire::BoxIdentity, wire::ArrayBoxRecord> box_records_;
+    std::map<wire::BoxIdentity, std::unique_ptr<ControllerBox>> boxes_;
+    std::map<std::uint64_t, std::shared_ptr<Adding>> adding_;
+    std::uint64_t adding_number_ = 0;
+    std::map<std::string, std::string> troubles_;  ///< of boxes that are down, as last told
+    std::set<wire::BoxIdentity> spares_;
+    std::map<wire::VolumeIdentity, std::unique_ptr<ControllerVolume>> volumes_;
+    std::vector<std::unique_ptr<ControllerVolume>> leaving_;  ///< deleted, and not yet idle
+    std::vector<std::shared_ptr<std::unique_ptr<Timer>>> timers_;
+    std::set<std::string> names_taken_;  ///< by volumes that are being made
+    std::set<std::pair<wire::VolumeIdentity, std::uint8_t>> spares_wanted_;
+    std::map<wire::BoxIdentity, std::set<wire::BoxIdentity>> acquaintances_;
+    std::map<BoxPair, ArraySecret> secrets_;
+    std::map<wire::HostSession, wire::ArrayHostAdmission> admitted_;
+    std::uint32_t sessions_ = 0;
+    std::size_t commits_ = 0;
+    std::deque<ControllerEvent> events_;
+    std::uint64_t event_number_ = 0;
+    std::function<void(const ControllerEvent&)> hear_;
+    std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace weft::node

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a controller tells people: plain values, which a face turns into words or JSON.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "raid/volume_engine.hpp"
+#include "raid/volume_status.hpp"
+#include "weft/instant.hpp"
+#include "weft/world.hpp"
+
+namespace weft::node {
+
+struct BoxReport {
+    std::string name;
+    wire::BoxIdentity identity{};
+    Address address;
+    bool up = false;
+    std::string trouble;  ///< why it is not up
+    bool spare = false;
+    std::uint64_t size = 0, free = 0;
+    std::vector<std::string>
+        volumes;  ///< it has a part of; by identity where nobody knows the name
+};
+
+struct VolumeReport {
+    std::string name;
+    raid::VolumeStatus status;
+    std::vector<std::string> box_names;  ///< of the members, by place; empty: none there
+    std::size_t hosts = 0;
+    // Since the controller has started:
+    std::uint64_t requests = 0;        ///< of hosts and initiators
+    std::uint64_t orders = 0;          ///< commands to boxes
+    std::uint64_t payload_octets = 0;  ///< of requests whose data went by way of the controller
+};
+
+struct HostReport {
+    std::string name;
+    std::string volume;
+    wire::HostSession session{};
+    Address address;
+    std::uint64_t requests = 0;  ///< so far
+};
+
+struct ControllerEvent {
+    std::uint64_t number = 0;  ///< counts up
+    Instant when{};
+    std::string volume;  ///< empty: about none in particular
+    std::string box;
+    std::string what;  ///< a sentence
+};
+
+struct SlowOperation {
+    Instant since{};
+    Duration took{};
+    bool under_way = false;
+    std::string volume;
+    raid::HostOperation operation{};
+    std::uint64_t offset = 0, length = 0;
+    wire::HostSession session{};
+};
+
+}  // namespace weft::node

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/controller_volume.hpp"
+
+#include "node/controller_records.hpp"
+#include "raid/superblock.hpp"
+
+namespace weft::node {
+namespace {
+
+std::unique_ptr<BoxWindows> own_windows(const ControllerVolume::Surroundings& around,
+                                        const raid::VolumeManagerOptions& options) {
+    if (!around.in_band || around.links == nullptr) return nullptr;
+    if (!around.spare_windows->empty()) {
+        auto windows = std::move(around.spare_windows->back());
+        around.spare_windows->pop_back();
+        return windows;
+    }
+    auto made =
+        BoxWindows::make(*around.links, {.windows = static_cast<std::uint16_t>(options.windows)});
+    return made ? std::move(*made) : nullptr;
+}
+
+/// Where data goes by way of the controller it has a share in every plan.
+raid::VolumeManagerOptions with_own_side(raid::VolumeManagerOptions options,
+                                         const ControllerVolume::Surroundings& around,
+                                         BoxWindows* windows) {
+    if (windows == nullptr) return options;
+    options.plan.path = raid::DataPath::in_band;
+    options.own = {
+        .windows = windows, .transfers = around.links, .identity = wire::identity_of(around.self)};
+    return options;
+}
+
+}  // namespace
+
+ControllerVolume::ControllerVolume(const Surroundings& around,
+                                   const raid::VolumeManagerOptions& options,
+                                   const wire::ArrayVolume& volume)
+    : around_(around),
+      name_(raid::text_of_field(volume.name)),
+      identity_(volume.volume),
+      first_(volume),
+      windows_(own_windows(around, options)),
+      manager_(*this, with_own_side(options, around, windows_.get())),
+      disk_(around.links != nullptr && !windows_ ? around.links->domain() : nullptr, around.self,
+            [this](raid::HostRequest& request) { manager_.submit(request); }),
+      timer_(around.world.make_timer([this] {
+          manager_.tick(around_.world.now());
+          deadline_changed();
+      })),
+      host_timer_(around.world.make_timer([this] { look_after_hosts(); })) {
+    if (around.links)
+        disk_.on_lent([links = around.links](SteeringTag tag) { links->take_back_later(tag); });
+}
+
+ControllerVolume::~ControllerVolume() {
+    *alive_ = false;
+    if (!windows_) return;
+    windows_->close_all();
+    around_.spare_windows->push_back(std::move(windows_));
+}
+
+Result<void> ControllerVolume::start(std::span<const wire::ArrayRebuildRecord> rebuilds) {
+    manager_.tick(around_.world.now());
+    if (auto begun =
+            manager_.start(around_.office.cluster(), around_.office.epoch(), first_, rebuilds);
+        !begun)
+        return begun;
+    disk_.set_size(manager_.size());
+    const auto target = wire::volume_target_name(name_);
+    if (auto added = around_.server.add_target(target, {}); !added) return added;
+    scsi::UnitOptions options;
+    options.seed = to_digits(identity_);
+    options.product = "volume";
+    options.block_bytes = raid::slice_size;
+    options.transfer_bytes = raid::limits::request_bytes;
+    options.vendor_commands = this;
+    if (auto added = around_.server.add_unit(target, 0, disk_, options); !added) {
+        (void)around_.server.remove_target(target, {});
+        return added;
+    }
+    deadline_changed();
+    return {};
+}
+
+void ControllerVolume::remove(std::function<void()> gone) {
+    for (const auto& [session, host] : hosts_) around_.office.dismiss_host(session);
+    hosts_.clear();
+    auto removed = around_.server.remove_target(wire::volume_target_name(name_), gone);
+    if (!removed) around_.world.defer(std::move(gone));
+}
+
+// ------------------------------------------------------------------------------ boxes and store
+
+void ControllerVolume::box_up(const ControllerBox& box) {
+    raid::BoxStanding standing;
+    const auto& parts = box.facts()->parts;
+    if (auto part = parts.find(identity_); part != parts.end())
+        standing = {.has_part = true,
+                    .generation = part->second.superblock.volume.generation,
+                    .data_length = part->second.superblock.data_length};
+    manager_.box_up(*box.identity(), standing);
+}
+
+void ControllerVolume::box_down(const wire::BoxIdentity& box) {
+    manager_.box_down(box);
+}
+
+void ControllerVolume::carry(const wire::BoxIdentity& box, raid::CommandTicket ticket,
+                             const raid::EncodedOrder& command) {
+    auto* found = around_.office.find_box(box);
+    if (found == nullptr || !found->is_up()) {
+        around_.world.defer([this, alive = alive_, ticket] {
+            if (*alive) manager_.lost(ticket);
+        });
+        return;
+    }
+    ++orders_;
+    found->send(command, [this, alive = alive_, ticket](std::optional<wire::ArrayAnswer> answer) {
+        // No answer: the session is lost, and the box's going down says so of all its commands.
+        if (*alive && answer) manager_.answered(ticket, *answer);
+    });
+}
+
+void ControllerVolume::create_part(const wire::BoxIdentity& box, raid::CommandTicket ticket,
+                                   const wire::ArraySuperblock& superblock) {
+    auto told = [this, alive = alive_, ticket](std::optional<wire::ArrayAnswer> answer) {
+        if (*alive && answer) manager_.answered(ticket, *answer);
+        if (*alive && !answer) manager_.lost(ticket);
+    };
+    if (auto* found = around_.office.find_box(box); found != nullptr && found->is_up())
+        return around_.office.make_part(*found, superblock, std::move(told));
+    around_.world.defer([told] { told(std::nullopt); });
+}
+
+SteeringTag ControllerVolume::window_tag(const wire::BoxIdentity& box, std::uint32_t window,
+                                         wire::TransactionNumber transaction) {
+    if (windows_ && box == wire::identity_of(around_.self))
+        return SteeringTag{
+            static_cast<std::uint32_t>(windows_->tag_of(window)) |
+            static_cast<std::uint32_t>(static_cast<std::uint64_t>(transaction) & 0xff)};
+    const auto* found = around_.office.find_box(box);
+    return found == nullptr ? SteeringTag{} : found->window_tag(identity_, window, transaction);
+}
+
+void ControllerVolume::store(std::vector<raid::MetadataChange> changes) {
+    if (keeps_nothing_) return;  // it is being deleted, and must not rise again
+    around_.office.keep(std::move(changes), [this, alive = alive_](Result<void> outcome) {
+        if (*alive) manager_.stored(outcome);
+    });
+}
+
+void ControllerVolume::needs_spare(std::uint8_t place) {
+    around_.office.spare_wanted(*this, place);
+}
+
+void ControllerVolume::event(const raid::VolumeEvent& event) {
+    if (event.kind == raid::VolumeEventKind::grown) disk_.set_size(manager_.size());
+    around_.office.happened(*this, event);
+}
+
+void ControllerVolume::deadline_changed() {
+    if (auto when = manager_.deadline())
+        timer_->set(*when);
+    else
+        timer_->cancel();
+}
+
+}  // namespace weft::node

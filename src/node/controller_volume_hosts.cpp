@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// What hosts ask of a volume: hello and goodbye, and reads, writes and flushes whose bytes go
+// between their memory and the boxes.
+#include <algorithm>
+
+#include "iscsi/target_connection.hpp"
+#include "node/array_address.hpp"
+#include "node/controller_volume.hpp"
+#include "raid/superblock.hpp"
+
+namespace weft::node {
+
+using wire::HostAction;
+using wire::HostOutcome;
+
+namespace {
+
+HostOutcome outcome_of(const Result<void>& outcome) {
+    if (outcome) return HostOutcome::done;
+    switch (outcome.error().code) {
+        case Code::out_of_range:
+            return HostOutcome::out_of_range;
+        case Code::malformed:
+        case Code::unsupported:
+            return HostOutcome::malformed;
+        case Code::exhausted:
+        case Code::timed_out:
+            return HostOutcome::later;
+        case Code::access_denied:
+        case Code::disconnected:
+            return HostOutcome::host_unreachable;
+        default:
+            return HostOutcome::failed;
+    }
+}
+
+constexpr Duration look_at_hosts = std::chrono::seconds(5);
+constexpr Duration host_patience = std::chrono::seconds(120);
+
+wire::ScsiStatus status_of(HostOutcome outcome) {
+    return outcome == HostOutcome::done ? wire::ScsiStatus::good
+                                        : wire::ScsiStatus::check_condition;
+}
+
+}  // namespace
+
+void ControllerVolume::answer(scsi::VendorCall& call, HostOutcome outcome, std::uint64_t command) {
+    const wire::HostAnswer said{.outcome = outcome, .command = command, .size = manager_.size()};
+    call.answer(status_of(outcome), encoded(said), {});
+}
+
+void ControllerVolume::receive(scsi::VendorCall& call) {
+    auto block = decode<wire::HostCommandBlock>(call.command_block());
+    if (!block) return answer(call, HostOutcome::malformed, 0);
+    if (block->parameter_length != call.parameters().size())
+        return answer(call, HostOutcome::malformed, block->command);
+    if (block->action == HostAction::hello) return hello(call);
+    if (wire::is_of_host(static_cast<std::uint8_t>(block->action))) return transfer(call, *block);
+    answer(call, HostOutcome::malformed, block->command);
+}
+
+/// What was asked for goes on: the memory is the host's own, and rows are taken in their order
+/// whoever hears of it.
+void ControllerVolume::forget(scsi::VendorCall& call) {
+    for (auto& [ticket, greeting] : greetings_)
+        if (greeting == &call) greeting = nullptr;
+    for (auto& command : commands_)
+        if (command->call == &call) command->call = nullptr;
+    answer(call, HostOutcome::failed, 0);
+}
+
+void ControllerVolume::hello(scsi::VendorCall& call) {
+    auto said = decode<wire::HostHello>(call.parameters());
+    const auto& sender = call.sender().name();
+    if (!said || call.parameters().size() != wire_size<wire::HostHello>() || said->port == 0)
+        return answer(call, HostOutcome::malformed, 0);
+    Host host{.name = raid::text_of_field(said->name),
+              .admission = {.address = {},
+                            .host = {},
+                            .port = said->port,
+                            .network_address = said->network_address,
+                            .secret = {}},
+              .initiator = sender.initiator,
+              .session_identifier = sender.session_identifier};
+    if (said->network_address == Octets<16>{}) {
+        // Where it comes from: its session's connection knows.
+        for (const auto& session : around_.server.node().sessions())
+            if (session->nexus() == &call.sender() && !session->connections().empty())
+                if (auto found =
+                        network_address_of(session->connections().front()->origin().remote.host))
+                    host.admission.network_address = *found;
+        if (host.admission.network_address == Octets<16>{})
+            return answer(call, HostOutcome::host_unreachable, 0);
+    }
+    // Only who it was may say that it is over.
+    if (auto found = hosts_.find(said->previous);
+        found != hosts_.end() && found->second.initiator == sender.initiator)
+        dismiss(said->previous);
+    const auto ticket = ++greeting_;
+    greetings_[ticket] = &call;
+    const auto asked = host.admission;
+    around_.office.admit_host(
+        asked, [this, alive = alive_, ticket, host = std::move(host)](auto admission) {
+            if (*alive) welcome(ticket, host, admission);
+        });
+}
+
+void ControllerVolume::welcome(std::uint64_t ticket, Host host,
+                               std::optional<wire::ArrayHostAdmission> admission) {
+    auto found = greetings_.find(ticket);
+    auto* call = found->second;
+    greetings_.erase(found);
+    if (admission && call == nullptr) return around_.office.dismiss_host(admission->host);
+    if (call == nullptr) return;
+    wire::HostWelcome welcome{.outcome = HostOutcome::later,
+                              .session = {},
+                              .cluster = around_.office.cluster(),
+                              .volume = identity_,
+                              .epoch = around_.office.epoch(),
+                              .size = manager_.size(),
+                              .request_limit = raid::limits::request_bytes,
+                              .secret = {}};
+    if (admission) {
+        welcome.outcome = HostOutcome::done;
+        welcome.session = admission->host;
+        welcome.secret = admission->secret;
+        host.admission = *admission;
+        hosts_[admission->host] = std::move(host);
+        host_timer_->set(around_.world.now() + look_at_hosts);
+    }
+    call->answer(status_of(welcome.outcome), encoded(welcome), {});
+}
+
+/// Those whose session has been over for long: they did not say goodbye, and will not any more.
+void ControllerVolume::look_after_hosts() {
+    const auto now = around_.world.now();
+    std::vector<wire::HostSession> gone;
+    for (auto& [session, host] : hosts_) {
+        const bool here =
+            std::ranges::any_of(around_.server.node().sessions(), [&host = host](const auto& each) {
+                return each->nexus() != nullptr && host.is(each->nexus()->name());
+            });
+        if (here)
+            host.lost_at.reset();
+        else if (!host.lost_at)
+            host.lost_at = now;
+        else if (now - *host.lost_at >= host_patience)
+            gone.push_back(session);
+    }
+    for (auto session : gone) dismiss(session);
+    if (!hosts_.empty()) host_timer_->set(now + look_at_hosts);
+}
+
+void ControllerVolume::dismiss(wire::HostSession session) {
+    hosts_.erase(session);
+    around_.office.dismiss_host(session);
+}
+
+void ControllerVolume::transfer(scsi::VendorCall& call, const wire::HostCommandBlock& block) {
+    auto asked = decode<wire::HostTransfer>(call.parameters());
+    if (!asked || call.parameters().size() != wire_size<wire::HostTransfer>())
+        return answer(call, HostOutcome::malformed, block.command);
+    auto host = hosts_.find(asked->session);
+    if (host == hosts_.end() || !host->second.is(call.sender().name()))
+        return answer(call, HostOutcome::unknown_session, asked->command);
+    if (block.action == HostAction::goodbye) {
+        dismiss(asked->session);
+        return answer(call, HostOutcome::done, asked->command);
+    }
+    if (asked->length > raid::limits::request_bytes)
+        return answer(call, HostOutcome::out_of_range, asked->command);
+    if (commands_.size() >= host_commands_max)
+        return answer(call, HostOutcome::later, asked->command);
+    ++host->second.requests;
+    ++requests_;
+    auto& command =
+        *commands_.emplace_back(std::make_unique<HostCommand>(*this, call, around_.world.now()));
+    command.operation = block.action == HostAction::read    ? raid::HostOperation::read
+                        : block.action == HostAction::write ? raid::HostOperation::write
+                                                            : raid::HostOperation::flush;
+    command.durable = asked->durable;
+    command.repeated = asked->repeated;
+    command.range = {.offset = asked->offset, .length = asked->length};
+    command.memory = {.party = raid::the_host,
+                      .tag = asked->tag,
+                      .base = asked->base,
+                      .identity = wire::identity_of(asked->session)};
+    command.session = asked->session;
+    command.command = asked->command;
+    manager_.submit(command);
+}
+
+void ControllerVolume::over(HostCommand& command, Result<void> outcome) {
+    const auto took = around_.world.now() - command.since;
+    if (took >= slow) {
+        slow_.push_back({.since = command.since,
+                         .took = took,
+                         .under_way = false,
+                         .volume = name_,
+                         .operation = command.operation,
+                         .offset = command.range.offset,
+                         .length = command.range.length,
+                         .session = command.session});
+        if (slow_.size() > slow_kept) slow_.pop_front();
+    }
+    if (outcome && windows_ && command.operation != raid::HostOperation::flush)
+        payload_octets_ += command.range.length;
+    auto* call = command.call;
+    const auto number = command.command;
+    std::erase_if(commands_, [&](const auto& each) { return each.get() == &command; });
+    if (call != nullptr) answer(*call, outcome_of(outcome), number);
+}
+
+std::vector<HostReport> ControllerVolume::hosts() const {
+    std::vector<HostReport> reports;
+    for (const auto& [session, host] : hosts_)
+        reports.push_back(
+            {.name = host.name,
+             .volume = name_,
+             .session = session,
+             .address = address_of(host.admission.network_address, host.admission.port),
+             .requests = host.requests});
+    return reports;
+}
+
+void ControllerVolume::count(VolumeReport& report) const {
+    report.requests = requests_ + disk_.requests();
+    report.orders = orders_;
+    report.payload_octets = payload_octets_ + disk_.octets();
+}
+
+std::vector<SlowOperation> ControllerVolume::slow_operations() const {
+    std::vector<SlowOperation> found(slow_.begin(), slow_.end());
+    for (const auto& command : commands_) {
+        const auto took = around_.world.now() - command->since;
+        if (took < slow) continue;
+        found.push_back({.since = command->since,
+                         .took = took,
+                         .under_way = true,
+                         .volume = name_,
+                         .operation = command->operation,
+                         .offset = command->range.offset,
+                         .length = command->range.length,
+                         .session = command->session});
+    }
+    return found;
+}
+
+}  // namespace weft::node

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+// The volumes of a controller: made, deleted, put together from their boxes, and grown.
+#include <algorithm>
+
+#include "base/error_text.hpp"
+#include "node/chance.hpp"
+#include "node/controller_node.hpp"
+#include "raid/records.hpp"
+#include "raid/superblock.hpp"
+#include "wire/array_names.hpp"
+
+namespace weft::node {
+
+/// A volume on its way: its parts are made first, all of them; then it is remembered. What was made
+/// of one that failed is taken away again.
+struct ControllerNode::Creation {
+    wire::ArrayVolume volume{};
+    std::uint64_t data_length = 0;
+    std::size_t waiting = 0;
+    std::vector<wire::BoxIdentity> made;
+    Refusal refusal;
+    Told told;
+};
+
+namespace {
+
+constexpr unsigned delete_tries = 25;
+
+std::string boxes_text(std::uint8_t least, std::uint8_t most) {
+    return std::to_string(least) + " to " + std::to_string(most) + " boxes";
+}
+
+std::string boxes_of_level(raid::Level level) {
+    using namespace raid::limits;
+    if (level == raid::Level::mirror) return "a mirror has " + boxes_text(2, mirrors);
+    if (level == raid::Level::raid5) return "RAID 5 has " + boxes_text(3, boxes - 1);
+    return "RAID 6 has " + boxes_text(4, boxes);
+}
+
+}  // namespace
+
+ControllerVolume* ControllerNode::find_volume(const std::string& name) {
+    for (const auto& [identity, volume] : volumes_)
+        if (volume->name() == name) return volume.get();
+    return nullptr;
+}
+
+Result<void> ControllerNode::add_volume(const wire::ArrayVolume& volume,
+                                        std::span<const wire::ArrayRebuildRecord> rebuilds) {
+    const bool reachable = links_ && admitted_.contains(own_session);
+    auto made = std::make_unique<ControllerVolume>(
+        ControllerVolume::Surroundings{.world = world_,
+                                       .office = *this,
+                                       .server = *server_,
+                                       .self = own_session,
+                                       .links = reachable ? links_.get() : nullptr,
+                                       .in_band = options_.in_band,
+                                       .spare_windows = &spare_windows_},
+        options_.volume, volume);
+    auto& added = *(volumes_[volume.volume] = std::move(made));
+    if (auto started = added.start(rebuilds); !started) {
+        volumes_.erase(volume.volume);
+        return started;
+    }
+    acquaint(volume, [this, identity = volume.volume, alive = alive_] {
+        if (!*alive) return;
+        auto found = volumes_.find(identity);
+        if (found == volumes_.end()) return;
+        for (const auto& [each, box] : boxes_)
+            if (box->is_up()) found->second->box_up(*box);
+    });
+    return {};
+}
+
+// --------------------------------------------------------------------------------------- create
+
+ControllerNode::Refusal ControllerNode::plan_creation(const VolumeWishes& wishes,
+                                                      Creation& creation) {
+    if (!wire::is_array_name(wishes.name))
+        return "'" + wishes.name + "' is no name for a volume: small letters, digits, '-' and '.'";
+    if (find_volume(wishes.name) != nullptr || names_taken_.contains(wishes.name))
+        return "there is a volume " + wishes.name + " already";
+    if (volumes_.size() >= volumes_max) return "there are too many volumes";
+    auto& volume = creation.volume;
+    volume.volume = {octets_of_chance<16>(world_)};
+    (void)raid::set_field(volume.name, wishes.name);
+    volume.generation = wire::Generation{1};
+    volume.level = static_cast<std::uint8_t>(wishes.level);
+    volume.boxes = static_cast<std::uint8_t>(std::min<std::size_t>(wishes.boxes.size(), 255));
+    volume.chunk_bytes = wishes.chunk_bytes;
+    auto layout = raid::Layout::make(wishes.level, volume.boxes, wishes.chunk_bytes);
+    if (!layout && layout.error().code == Code::out_of_range)
+        return boxes_of_level(wishes.level) + ", and not " + std::to_string(wishes.boxes.size());
+    if (!layout) return "a chunk is a multiple of 4 KiB, and 16 MiB at most";
+    std::uint64_t room = ~std::uint64_t{0};
+    for (std::size_t place = 0; place < wishes.boxes.size(); ++place) {
+        const auto* box = find_box(wishes.boxes[place]);
+        if (box == nullptr) return "there is no box " + wishes.boxes[place];
+        if (!box->is_up()) return box->name() + " is not up: " + box->trouble();
+        for (std::size_t before = 0; before < place; ++before)
+            if (volume.members[before].box == *box->identity())
+                return box->name() + " is named twice";
+        volume.members[place] = {.box = *box->identity(),
+                                 .state = wire::ArrayMemberState::current,
+                                 .rebuilt_stripes = 0};
+        const auto free = box->facts()->box.free;
+        room = std::min(room, free > raid::part_data_offset ? free - raid::part_data_offset : 0);
+    }
+    volume.stripes = layout->stripes_on(room);
+    if (wishes.size != 0) {
+        const auto wanted = (wishes.size + layout->stripe_bytes() - 1) / layout->stripe_bytes();
+        if (wanted > volume.stripes)
+            return "the boxes have room for " +
+                   std::to_string(volume.stripes * layout->stripe_bytes()) + " octets only";
+        volume.stripes = wanted;
+    }
+    if (volume.stripes == 0) return "the boxes have no room for a single stripe";
+    creation.data_length = volume.stripes * wishes.chunk_bytes;
+    return std::nullopt;
+}
+
+void ControllerNode::create_volume(const VolumeWishes& wishes, Told told) {
+    auto creation = std::make_shared<Creation>();
+    if (auto refusal = plan_creation(wishes, *creation)) return told(refusal);
+    names_taken_.insert(wishes.name);
+    creation->told = std::move(told);
+    creation->waiting = creation->volume.boxes;
+    for (std::uint8_t place = 0; place < creation->volume.boxes; ++place) {
+        const auto identity = creation->volume.members[place].box;
+        auto& box = *find_box(identity);
+        const auto superblock =
+            raid::part_superblock(cluster_, epoch_, creation->volume, place, creation->data_length);
+        make_part(box, superblock, [this, creation, identity, alive = alive_](auto answer) {
+            if (!*alive) return;
+            if (answer && answer->outcome == wire::ArrayOutcome::done)
+                creation->made.push_back(identity);
+            else
+                creation->refusal =
+                    box_name(identity) + " did not make its part: " +
+                    (answer ? raid::to_text(answer->outcome) : "it was lost over it");
+            if (--creation->waiting == 0) parts_created(creation);
+        });
+    }
+}
+
+void ControllerNode::parts_created(const std::shared_ptr<Creation>& creation) {
+    const auto name = raid::text_of_field(creation->volume.name);
+    auto fail = [this, creation, name] {
+        names_taken_.erase(name);
+        for (const auto& identity : creation->made) delete_part(identity, creation->volume, 3);
+        creation->told(creation->refusal);
+    };
+    if (creation->refusal) return fail();
+    keep({{raid::volume_record_name(creation->volume.volume),
+           raid::encode_record(creation->volume)}},
+         [this, creation, name, fail, alive = alive_](Result<void> kept) {
+             if (!*alive) return;
+             if (kept) kept = add_volume(creation->volume, {});
+             if (!kept) {
+                 creation->refusal = "it could not be kept: " + to_text(kept.error());
+                 return fail();
+             }
+             names_taken_.erase(name);
+             note(name, "", "created");
+             creation->told(std::nullopt);
+         });
+}
+
+void ControllerNode::delete_part(const wire::BoxIdentity& identity, const wire::ArrayVolume& volume,
+                                 unsigned tries) {
+    auto* box = find_box(identity);
+    if (box == nullptr || !box->is_up()) return;
+    auto address = box->whole();
+    address.volume = volume.volume;
+    if (auto part = box->facts()->parts.find(volume.volume); part != box->facts()->parts.end())
+        address.generation = part->second.superblock.volume.generation;
+    address.generation = std::max(address.generation, volume.generation);
+    box->send(wire::ArrayAction::delete_part, address, {},
+              [this, identity, volume, tries, alive = alive_](auto answer) {
+                  auto* found = *alive && answer ? find_box(identity) : nullptr;
+                  if (found == nullptr) return;
+                  if (answer->outcome != wire::ArrayOutcome::done && tries > 0)
+                      return later(std::chrono::seconds(1), [this, identity, volume, tries] {
+                          delete_part(identity, volume, tries - 1);
+                      });
+                  found->describe([](bool) {});
+              });
+}
+
+// ------------------------------------------------------------------- delete, assemble and grow
+
+void ControllerNode::delete_volume(const std::string& name, Told told) {
+    auto* volume = find_volume(name);
+    if (volume == nullptr) return told("there is no volume " + name);
+    if (auto hosts = volume->hosts(); !hosts.empty())
+        return told(name + " is in use by " + hosts.front().name);
+    std::vector<raid::MetadataChange> changes{
+        {raid::volume_record_name(volume->identity()), std::nullopt}};
+    for (std::uint8_t place = 0; place < volume->manager().volume().boxes; ++place)
+        changes.push_back({raid::rebuild_record_name(volume->identity(), place), std::nullopt});
+    volume->keep_nothing(true);
+    keep(std::move(changes), [this, identity = volume->identity(), name, told = std::move(told),
+                              alive = alive_](Result<void> kept) {
+        if (!*alive) return;
+        auto found = volumes_.find(identity);
+        if (found == volumes_.end()) return told("there is no volume " + name);
+        if (!kept) {
+            found->second->keep_nothing(false);
+            return told("that could not be kept: " + to_text(kept.error()));
+        }
+        auto& leaving = *leaving_.emplace_back(std::move(found->second));
+        volumes_.erase(found);
+        leaving.remove([this, &leaving, name, told, alive] {
+            if (!*alive) return;
+            note(name, "", "deleted");
+            take_apart(leaving, delete_tries);
+            told(std::nullopt);
+        });
+    });
+}
+
+/// Nobody asks for anything any more. What the volume itself has under way ends first: its own
+/// transfers, and works at boxes, which would not give the part away.
+void ControllerNode::take_apart(ControllerVolume& leaving, unsigned tries) {
+    if (leaving.manager().status().requests > 0 && tries > 0) {
+        later(std::chrono::milliseconds(200),
+              [this, &leaving, tries] { take_apart(leaving, tries - 1); });
+        return;
+    }
+    const auto last = leaving.manager().volume();
+    for (std::uint8_t place = 0; place < last.boxes; ++place)
+        if (last.members[place].state != wire::ArrayMemberState::none)
+            delete_part(last.members[place].box, last, delete_tries);
+    if (options_.in_band && links_) links_->cut_all();
+    world_.defer([this, &leaving, alive = alive_] {
+        if (*alive) std::erase_if(leaving_, [&](auto& each) { return each.get() == &leaving; });
+    });
+}
+
+void ControllerNode::later(Duration pause, std::function<void()> task) {
+    auto timer = std::make_shared<std::unique_ptr<Timer>>();
+    *timer = world_.make_timer([this, timer, task = std::move(task), alive = alive_] {
+        if (!*alive) return;
+        task();
+        world_.defer([timer] { timer->reset(); });  // not from inside itself
+    });
+    (*timer)->set(world_.now() + pause);
+    timers_.push_back(timer);
+    std::erase_if(timers_, [](const auto& each) { return *each == nullptr; });
+}
+
+void ControllerNode::assemble_volume(const std::string& name, Told told) {
+    if (find_volume(name) != nullptr || names_taken_.contains(name))
+        return told("there is a volume " + name + " already");
+    std::vector<wire::ArraySuperblock> superblocks;
+    for (const auto& [identity, box] : boxes_)
+        if (box->is_up())
+            for (const auto& [volume, part] : box->facts()->parts)
+                if (raid::text_of_field(part.superblock.volume.name) == name)
+                    superblocks.push_back(part.superblock);
+    auto assembled = raid::assemble(superblocks);
+    if (!assembled) {
+        switch (assembled.error().code) {
+            case Code::not_found:
+                return told("no box that is up has a part of " + name);
+            case Code::io_failed:
+                return told("too few boxes that have the newest of " + name + " are up");
+            default:
+                return told("the boxes contradict each other about " + name);
+        }
+    }
+    const auto& volume = assembled->volume;
+    names_taken_.insert(name);
+    keep({{raid::volume_record_name(volume.volume), raid::encode_record(volume)}},
+         [this, volume, name, told = std::move(told), alive = alive_](Result<void> kept) {
+             if (!*alive) return;
+             names_taken_.erase(name);
+             if (kept) kept = add_volume(volume, {});
+             if (!kept) return told("it could not be kept: " + to_text(kept.error()));
+             note(name, "", "assembled from its boxes");
+             told(std::nullopt);
+         });
+}
+
+void ControllerNode::grow_volume(const std::string& name, std::uint64_t size, Told told) {
+    with_volume(name, told, [size](ControllerVolume& volume) -> Result<void> {
+        WEFT_TRY(auto layout, raid::layout_of(volume.manager().volume()));
+        const auto stripes = (size + layout.stripe_bytes() - 1) / layout.stripe_bytes();
+        if (stripes <= volume.manager().volume().stripes) return Error{.code = Code::out_of_range};
+        return volume.manager().grow(stripes);
+    });
+}
+
+}  // namespace weft::node

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/host_node.hpp"
+
+#include "base/error_text.hpp"
+#include "node/array_address.hpp"
+#include "node/iscsi_iser_transport.hpp"
+
+namespace weft::node {
+
+namespace {
+
+std::shared_ptr<IscsiTransport> make_transport(World& world, bool over_rdma) {
+    if (over_rdma)
+        return std::make_shared<IscsiIserTransport>(world, iscsi::IserInitiator::Options{});
+    return std::make_shared<IscsiTcpTransport>(world);
+}
+
+}  // namespace
+
+/// Connects to the controller only to see from which of our addresses, and says nothing.
+class HostNode::OwnAddress final : public StreamEngine {
+public:
+    OwnAddress(HostNode& owner, Instant until) : owner_(owner), until_(until) {}
+
+    Result<void> ask(const Address& controller) {
+        WEFT_TRY(stream_, owner_.world_.connect(controller, *this));
+        return {};
+    }
+    void opened() override { tell(stream_->local().host); }
+    Buffer want() override { return nothing_; }
+    void filled(std::size_t) override {}
+    std::size_t pending(std::span<ConstBuffer>) override { return 0; }
+    void sent(std::size_t) override {}
+    bool finished() const override { return told_; }
+    std::optional<Instant> deadline() const override { return until_; }
+    void tick(Instant now) override {
+        if (now >= until_) tell(Error{.code = Code::timed_out});
+    }
+    void closed(std::optional<Error> why) override {
+        tell(why.value_or(Error{.code = Code::disconnected}));
+    }
+
+private:
+    void tell(Result<std::string> host) {
+        if (std::exchange(told_, true)) return;
+        // The stream is calling us, and this ends it.
+        owner_.world_.defer([&owner = owner_, alive = owner_.alive_, host] {
+            if (*alive) owner.found_own_address(host);
+        });
+    }
+
+    HostNode& owner_;
+    Instant until_;
+    std::unique_ptr<Stream> stream_;
+    std::array<std::byte, 1> nothing_{};
+    bool told_ = false;
+};
+
+HostNode::HostNode(World& world, Options options, Holder holder)
+    : world_(world),
+      options_(std::move(options)),
+      holder_(std::move(holder)),
+      device_(verbs::make_device(world, {})),
+      links_(std::make_unique<ArrayLinks>(world, *device_, options_.links)),
+      transport_(make_transport(world, options_.over_rdma)),
+      disk_(std::make_unique<HostDisk>(
+          world, links_->domain(), options_.disk,
+          HostDisk::Holder{.hello_again =
+                               [this] {
+                                   if (session_) session_->hello_again();
+                               },
+                           .take_back = [this](SteeringTag tag) { links_->take_back(tag); }})) {
+    world_.defer([this, alive = alive_] {
+        if (!*alive) return;
+        const auto& host = options_.listen.host;
+        if (!is_every_address(host)) return begin(host, host);
+        constexpr Duration patience = std::chrono::seconds(10);
+        own_address_ = std::make_unique<OwnAddress>(*this, world_.now() + patience);
+        if (auto asked = own_address_->ask(options_.controller); !asked)
+            found_own_address(asked.error());
+    });
+}
+
+HostNode::~HostNode() {
+    *alive_ = false;
+    session_.reset();  // while there is a disk to end its commands
+}
+
+void HostNode::found_own_address(Result<std::string> host) {
+    own_address_.reset();
+    if (!host) return end("the controller cannot be reached: " + to_text(host.error()));
+    begin(options_.listen.host.empty() ? *host : options_.listen.host, *host);
+}
+
+void HostNode::begin(const std::string& bind_to, const std::string& own_address) {
+    const auto& reached_at = options_.reach.empty() ? own_address : options_.reach;
+    const auto number = network_address_of(reached_at);
+    if (!number)
+        return end("boxes cannot be told '" + reached_at + "': it is no address in numbers");
+    auto listening = device_->listen(Address::tcp(bind_to, options_.listen.port),
+                                     [this](std::unique_ptr<verbs::ConnectionRequest> request) {
+                                         links_->take(std::move(request));
+                                     });
+    if (!listening)
+        return end("boxes could not connect to " + bind_to + ": " + to_text(listening.error()));
+    listener_ = std::move(*listening);
+    session_ = std::make_unique<VolumeSession>(
+        world_, transport_,
+        VolumeSession::Options{.controller = options_.controller,
+                               .volume = options_.volume,
+                               .host_name = options_.name,
+                               .over_rdma = options_.over_rdma,
+                               .network_address = *number,
+                               .port = listener_->address().port},
+        VolumeSession::Holder{
+            .welcomed = [this](const wire::HostWelcome& welcome) { welcomed(welcome); },
+            .lost = [this](const std::string& why) { lost(why); }});
+}
+
+void HostNode::welcomed(const wire::HostWelcome& welcome) {
+    // First the door, then the requests that bring boxes to it.
+    const wire::ArrayConnectionEnd self{wire::ArrayRole::host, wire::identity_of(welcome.session)};
+    links_->set_office(welcome.cluster, welcome.epoch);
+    if (self_ && *self_ != self) links_->disappear(*self_);
+    links_->appear_as(self, welcome.secret);
+    self_ = self;
+    attached_ = true;
+    disk_->welcomed(session_->session(), welcome);
+    if (holder_.opened)
+        std::exchange(holder_.opened, nullptr)(std::nullopt);
+    else if (holder_.news)
+        holder_.news("attached again");
+}
+
+void HostNode::lost(const std::string& why) {
+    if (holder_.opened) return end(why);
+    disk_->lost();
+    if (std::exchange(attached_, false) && holder_.news)
+        holder_.news("the controller is lost: " + why);
+}
+
+/// It never was attached, and will not be.
+void HostNode::end(const std::string& why) {
+    if (session_) session_->leave();
+    disk_->give_up({.code = Code::disconnected});
+    if (holder_.opened) std::exchange(holder_.opened, nullptr)(why);
+}
+
+void HostNode::break_off() {
+    disk_->give_up({.code = Code::disconnected});
+    links_->cut_all();
+    if (session_) session_->break_off();
+}
+
+void HostNode::leave() {
+    attached_ = false;
+    disk_->lost();
+    if (session_) session_->leave();
+}
+
+}  // namespace weft::node

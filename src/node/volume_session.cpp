@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/volume_session.hpp"
+
+#include <algorithm>
+
+#include "base/error_text.hpp"
+#include "iscsi/command_fate.hpp"
+
+namespace weft::node {
+
+namespace {
+
+constexpr Duration first_pause = std::chrono::milliseconds(100);
+constexpr Duration longest_pause = std::chrono::seconds(2);
+/// A session begins with news of the unit, told once for each.
+constexpr unsigned attempts_max = 8;
+
+IscsiInitiatorOptions initiator_options(const VolumeSession::Options& options) {
+    IscsiInitiatorOptions made;
+    made.url.over_rdma = options.over_rdma;
+    made.url.address = options.controller;
+    made.url.target_name = wire::volume_target_name(options.volume);
+    made.initiator_name = "iqn.2026-11.io.weft:host." + options.host_name;
+    made.send_writes_again = false;
+    made.command_patience = options.command_patience;
+    made.patience = Duration{};  // the first loss is the end: a new session is another object
+    return made;
+}
+
+std::string sentence_of(wire::HostOutcome outcome) {
+    switch (outcome) {
+        case wire::HostOutcome::later:
+            return "the volume is not ready; some of its boxes may not be there";
+        case wire::HostOutcome::host_unreachable:
+            return "boxes cannot reach this host";
+        case wire::HostOutcome::failed:
+            return "the volume has lost more boxes than it can do without";
+        default:
+            return "the controller does not take this host's hello (" +
+                   std::to_string(static_cast<unsigned>(outcome)) + ")";
+    }
+}
+
+}  // namespace
+
+/// Hello, and goodbye.
+class VolumeSession::Greeting final : public iscsi::InitiatorCommand {
+public:
+    Greeting(VolumeSession& owner, std::shared_ptr<bool> owner_lives)
+        : owner_(owner), owner_lives_(std::move(owner_lives)) {}
+
+    template <class Parameters>
+    void submit(iscsi::InitiatorSession& session, wire::HostAction action,
+                const Parameters& parameters) {
+        const auto octets = encoded(parameters);
+        parameters_.assign(octets.begin(), octets.end());
+        const auto block = encoded(wire::HostCommandBlock{
+            .action = action,
+            .command = 0,
+            .parameter_length = static_cast<std::uint32_t>(parameters_.size()),
+            .control = {}});
+        prepare(wire::LogicalUnit{}, block, iscsi::Effect::once);
+        piece_ = parameters_;
+        set_data_out({&piece_, 1}, static_cast<std::uint32_t>(parameters_.size()));
+        session.submit(*this);
+    }
+    void ended(const iscsi::CommandEnd& end) override {
+        if (*owner_lives_) owner_.greeting_ended(end);
+    }
+
+    unsigned attempts = 0;
+
+private:
+    VolumeSession& owner_;
+    std::shared_ptr<bool> owner_lives_;
+    std::vector<std::byte> parameters_;
+    Buffer piece_{};
+};
+
+/// A session and all it needs, which may outlive us until its connection has ended.
+struct VolumeSession::Attempt {
+    std::shared_ptr<IscsiTransport> transport;
+    Greeting greeting;
+    std::unique_ptr<IscsiInitiator> initiator;
+    std::shared_ptr<Attempt> kept;  ///< itself, when nobody else does
+};
+
+VolumeSession::VolumeSession(World& world, std::shared_ptr<IscsiTransport> transport,
+                             Options options, Holder holder)
+    : world_(world),
+      transport_(std::move(transport)),
+      options_(std::move(options)),
+      holder_(std::move(holder)),
+      retry_(world.make_timer([this] { begin(); })),
+      pause_(first_pause) {
+    retry_->set(world_.now());
+}
+
+VolumeSession::~VolumeSession() {
+    *alive_ = false;
+    if (!attempt_) return;
+    attempt_->kept = attempt_;
+    attempt_->initiator->leave();  // if there is nothing to leave yet, that is all the better
+    attempt_->initiator->session().drop({.code = Code::disconnected});
+}
+
+iscsi::InitiatorSession& VolumeSession::session() {
+    return attempt_->initiator->session();
+}
+
+void VolumeSession::begin() {
+    attempt_ = std::make_shared<Attempt>(
+        Attempt{.transport = transport_, .greeting = {*this, alive_}, .initiator = {}, .kept = {}});
+    auto gave = [this, alive = alive_, attempt = attempt_.get(), &world = world_](Error why) {
+        if (*alive) return gave_up(why);
+        attempt->initiator->session().give_up(why);
+        world.defer([last = std::move(attempt->kept)] {});  // it is calling us
+    };
+    attempt_->initiator =
+        std::make_unique<IscsiInitiator>(world_, *transport_, initiator_options(options_),
+                                         IscsiInitiator::Holder{.up =
+                                                                    [this, alive = alive_] {
+                                                                        if (*alive) say_hello();
+                                                                    },
+                                                                .gave_up = gave});
+    attempt_->initiator->begin();
+}
+
+void VolumeSession::say_hello() {
+    wire::HostHello hello{.name = {},
+                          .previous = number_,
+                          .port = options_.port,
+                          .network_address = options_.network_address};
+    std::copy_n(options_.host_name.begin(),
+                std::min(options_.host_name.size(), hello.name.size() - 1), hello.name.begin());
+    attempt_->greeting.submit(session(), wire::HostAction::hello, hello);
+}
+
+void VolumeSession::hello_again() {
+    if (!std::exchange(welcomed_, false) || leaving_) return;
+    attempt_->greeting.attempts = 0;
+    say_hello();
+}
+
+void VolumeSession::greeting_ended(const iscsi::CommandEnd& end) {
+    if (leaving_) return;
+    if (!end.delivered) return;  // the session's end will be told
+    constexpr std::size_t head = wire_size<wire::DescriptorSense>();
+    const auto welcome = end.sense.size() > head
+                             ? decode<wire::HostWelcome>(end.sense.subspan(head))
+                             : Result<wire::HostWelcome>(Error{.code = Code::truncated});
+    if (welcome && welcome->outcome == wire::HostOutcome::done) {
+        number_ = welcome->session;
+        pause_ = first_pause;
+        welcomed_ = true;
+        attempt_->initiator->works();
+        return holder_.welcomed(*welcome);
+    }
+    const auto kind = iscsi::fate_of(end).kind;
+    const bool passes = kind == iscsi::FateKind::again || kind == iscsi::FateKind::later;
+    if (!welcome && passes && ++attempt_->greeting.attempts < attempts_max)
+        return session().submit_later(attempt_->greeting);
+    trouble_ = welcome ? sentence_of(welcome->outcome)
+                       : "what answers there is not the controller of a volume";
+    // From inside an answer the session cannot be ended.
+    world_.defer([this, alive = alive_, attempt = attempt_] {
+        if (*alive && attempt == attempt_) session().drop({.code = Code::access_denied});
+    });
+}
+
+void VolumeSession::gave_up(Error why) {
+    auto over = std::exchange(attempt_, nullptr);
+    world_.defer([over] {});  // it is calling us
+    auto& ended = over->initiator->session();
+    const bool unknown = ended.login_status() == wire::LoginStatus::not_found;
+    auto sentence = !trouble_.empty() ? std::exchange(trouble_, {})
+                    : unknown         ? "there is no volume of that name"
+                                      : to_text(why);
+    welcomed_ = false;
+    if (!leaving_) holder_.lost(sentence);
+    ended.give_up(why);
+    if (leaving_) return;
+    retry_->set(world_.now() + pause_);
+    pause_ = std::min(pause_ * 2, longest_pause);
+}
+
+void VolumeSession::break_off() {
+    if (attempt_) session().drop({.code = Code::disconnected});
+}
+
+void VolumeSession::leave() {
+    if (std::exchange(leaving_, true)) return;
+    retry_->cancel();
+    if (!attempt_) return;
+    if (welcomed_) {
+        wire::HostTransfer goodbye;
+        goodbye.session = number_;
+        attempt_->greeting.submit(session(), wire::HostAction::goodbye, goodbye);
+    }
+    attempt_->initiator->leave();
+}
+
+}  // namespace weft::node

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// A host's session with the controller of its volume: an iSCSI session on which it has said hello.
+// A session that is lost is begun anew, again and again, and says which one it was before.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "node/iscsi_initiator.hpp"
+#include "wire/array_host.hpp"
+
+namespace weft::node {
+
+class VolumeSession {
+public:
+    struct Options {
+        Address controller;
+        std::string volume;
+        std::string host_name;
+        bool over_rdma = true;
+        /// Where boxes reach the host.
+        Octets<16> network_address{};
+        std::uint16_t port = 0;
+        /// A command that takes longer is broken off, and may be sent again.
+        Duration command_patience = std::chrono::seconds(60);
+    };
+    struct Holder {
+        /// For the first time, or again.
+        std::function<void(const wire::HostWelcome&)> welcomed;
+        /// session() is over; its commands end after this. Told also where there never was one:
+        /// `why` is a sentence.
+        std::function<void(const std::string& why)> lost;
+    };
+
+    /// Nothing is told from inside, and it must not be destroyed from inside what it tells.
+    VolumeSession(World& world, std::shared_ptr<IscsiTransport> transport, Options options,
+                  Holder holder);
+    VolumeSession(const VolumeSession&) = delete;
+    VolumeSession& operator=(const VolumeSession&) = delete;
+    /// No command may be under way but our own. The connection ends soon after.
+    ~VolumeSession();
+
+    /// From welcomed() to lost().
+    iscsi::InitiatorSession& session();
+    /// The controller has forgotten us.
+    void hello_again();
+    /// Ends the session there is, and all its commands.
+    void break_off();
+    /// Says goodbye and logs out, if there is a session; nothing more is told. finished() will be.
+    void leave();
+    bool finished() const { return leaving_ && !attempt_; }
+
+private:
+    class Greeting;
+    struct Attempt;
+
+    void begin();
+    void say_hello();
+    void greeting_ended(const iscsi::CommandEnd& end);
+    void gave_up(Error why);
+
+    World& world_;
+    std::shared_ptr<IscsiTransport> transport_;
+    Options options_;
+    Holder holder_;
+    std::shared_ptr<Attempt> attempt_;  ///< none between two
+    wire::HostSession number_{};        ///< of the last session there was
+    std::string trouble_;               ///< why we end the session ourselves
+    std::unique_ptr<Timer> retry_;
+    Duration pause_;
+    bool welcomed_ = false;
+    bool leaving_ = false;
+    std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace weft::node

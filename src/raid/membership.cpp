@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "raid/membership.hpp"
+
+namespace weft::raid {
+namespace {
+
+using wire::ArrayMemberState;
+
+BoxFacts facts_of(const std::map<wire::BoxIdentity, BoxFacts>& boxes,
+                  const wire::BoxIdentity& box) {
+    auto found = boxes.find(box);
+    return found == boxes.end() ? BoxFacts{} : found->second;
+}
+
+wire::ArrayMember next_member(const wire::ArrayVolume& volume, std::uint8_t place,
+                              const BoxFacts& box, bool whole) {
+    wire::ArrayMember member = volume.members[place];
+    const bool there = box.up && !box.failed;
+    switch (member.state) {
+        case ArrayMemberState::current:
+            if ((!there || box.missed || !box.has_part) && can_lose(volume, place))
+                member.state = ArrayMemberState::absent;
+            break;
+        case ArrayMemberState::rebuilding:
+            if (!there || box.missed)
+                member.state = ArrayMemberState::absent;
+            else if (whole)
+                member.state = ArrayMemberState::current;
+            break;
+        case ArrayMemberState::absent:
+            if (there) member.state = ArrayMemberState::rebuilding;
+            break;
+        case ArrayMemberState::none:
+            break;
+    }
+    return member;
+}
+
+}  // namespace
+
+bool can_lose(const wire::ArrayVolume& volume, std::uint8_t place) {
+    const auto layout = layout_of(volume);
+    if (!layout) return false;
+    unsigned lost = 1;
+    for (std::uint8_t i = 0; i < volume.boxes; ++i)
+        if (i != place && volume.members[i].state != ArrayMemberState::current) ++lost;
+    return lost <= layout->spare_columns();
+}
+
+std::optional<wire::ArrayVolume> next_volume(const wire::ArrayVolume& volume,
+                                             const std::map<wire::BoxIdentity, BoxFacts>& boxes,
+                                             const MembershipWishes& wishes) {
+    wire::ArrayVolume next = volume;
+    for (std::uint8_t place = 0; place < volume.boxes; ++place) {
+        wire::ArrayMember& member = next.members[place];
+        const auto box = facts_of(boxes, member.box);
+        auto replaced = wishes.replacements.find(place);
+        const bool free = member.state != ArrayMemberState::current || can_lose(next, place);
+        if (replaced != wishes.replacements.end() && replaced->second != member.box && free) {
+            const auto newcomer = facts_of(boxes, replaced->second);
+            if (newcomer.up && !newcomer.failed) {
+                member = {.box = replaced->second,
+                          .state = ArrayMemberState::rebuilding,
+                          .rebuilt_stripes = 0};
+                continue;
+            }
+        }
+        member = next_member(next, place, box, contains(wishes.whole, place));
+    }
+    if (wishes.stripes) next.stripes = *wishes.stripes;
+    if (next == volume) return std::nullopt;
+    next.generation = wire::Generation{static_cast<std::uint64_t>(volume.generation) + 1};
+    return next;
+}
+
+}  // namespace weft::raid

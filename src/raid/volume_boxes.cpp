@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who is there, and who is to blame. A box whose own disk fails says so itself. Where a transfer
+// between two fails, one of them is at fault, or only what lies between them: it is tried again a
+// few times, and then that one is counted out that has fallen out with more of the others.
+#include <algorithm>
+
+#include "raid/volume_life.hpp"
+
+namespace weft::raid {
+namespace {
+
+/// The manager's own tickets; the engine counts from 1.
+constexpr std::uint64_t own_tickets = std::uint64_t{1} << 63;
+
+}  // namespace
+
+using namespace std::chrono_literals;
+using wire::ArrayMemberState;
+using wire::ArrayOutcome;
+
+VolumeManager::Life::BoxState* VolumeManager::Life::state_of(std::uint8_t place) {
+    auto found = boxes_.find(volume_.members[place].box);
+    return found == boxes_.end() ? nullptr : &found->second;
+}
+
+std::optional<std::uint8_t> VolumeManager::Life::place_of(const wire::BoxIdentity& box) const {
+    for (std::uint8_t i = 0; i < volume_.boxes; ++i)
+        if (volume_.members[i].box == box) return i;
+    return std::nullopt;
+}
+
+std::map<wire::BoxIdentity, BoxFacts> VolumeManager::Life::facts() const {
+    std::map<wire::BoxIdentity, BoxFacts> all;
+    for (const auto& [identity, box] : boxes_) all.emplace(identity, box.facts);
+    return all;
+}
+
+CommandTicket VolumeManager::Life::remember(const Told& what) {
+    const CommandTicket ticket{own_tickets + ++tickets_};
+    told_.emplace(ticket, what);
+    return ticket;
+}
+
+void VolumeManager::Life::box_up(const wire::BoxIdentity& identity, const BoxStanding& standing) {
+    Visit visit(*this);
+    BoxState& box = boxes_[identity];
+    const auto place = place_of(identity);
+    if (place && standing.has_part && standing.generation > volume_.generation) {
+        // The store is older than the boxes: to go on from it would lose what they know.
+        say_of(VolumeEventKind::box_refused, *place, ArrayOutcome::other_generation);
+        return depose();
+    }
+    const bool needed = place && !can_lose(volume_, *place) &&
+                        volume_.members[*place].state == ArrayMemberState::current;
+    const bool was_put_back = standing.has_part && standing.generation < box.generation;
+    if (place && (was_put_back || (needed && !standing.has_part)))
+        say_of(VolumeEventKind::box_refused, *place,
+               was_put_back ? ArrayOutcome::other_generation : ArrayOutcome::wrong_volume);
+    if (needed && was_put_back) return;  // nothing can be made of it, and nothing without it
+    if (place && was_put_back) places_[*place].blank = true;
+    box.has_session = true;
+    box.facts.has_part = standing.has_part;
+    box.generation = standing.generation;
+    box.data_length = standing.data_length;
+    // A volume that could not do without it has answered nothing meanwhile.
+    if (needed) {
+        box.facts.missed = false;
+        places_[*place].missed = false;
+    }
+    greet(identity, box);
+    if (place && !starting_) say_of(VolumeEventKind::box_returned, *place);
+}
+
+/// What it was doing when it was lost must have ended before it is used again.
+void VolumeManager::Life::greet(const wire::BoxIdentity& identity, BoxState& box) {
+    if (!box.facts.has_part) box.left_open.clear();
+    for (auto transaction : box.left_open) {
+        const auto parameters = encoded(wire::ArrayAddress{.cluster = cluster_,
+                                                           .volume = volume_.volume,
+                                                           .box = identity,
+                                                           .generation = box.generation,
+                                                           .epoch = epoch_});
+        owner_.carry(
+            identity,
+            remember({.box = identity, .what = Told::What::greeting, .transaction = transaction}),
+            {{.action = wire::ArrayAction::abort,
+              .transaction = transaction,
+              .parameter_length = static_cast<std::uint32_t>(parameters.size()),
+              .control = {}},
+             {parameters.begin(), parameters.end()}});
+    }
+    if (box.left_open.empty()) box.facts.up = true;
+}
+
+void VolumeManager::Life::greeted(const Told& what, const wire::ArrayAnswer& answer) {
+    BoxState& box = boxes_[what.box];
+    if (answer.outcome == ArrayOutcome::done) {
+        box.left_open.erase(what.transaction);
+        if (box.left_open.empty()) box.facts.up = true;
+        return;
+    }
+    // It does not end what it must: whatever it is, it is not ours to use.
+    if (std::exchange(box.facts.failed, true)) return;
+    if (auto place = place_of(what.box))
+        say_of(VolumeEventKind::box_failed, *place, answer.outcome);
+}
+
+void VolumeManager::Life::box_down(const wire::BoxIdentity& identity) {
+    Visit visit(*this);
+    auto found = boxes_.find(identity);
+    if (found == boxes_.end()) return;
+    BoxState& box = found->second;
+    std::erase_if(told_, [&](const auto& told) { return told.second.box == identity; });
+    box.has_session = false;
+    const bool was_up = std::exchange(box.facts.up, false);
+    if (!started_) return;
+    // Whatever its place is now: it may owe answers from when it had one.
+    const auto open = engine_.lost(identity);
+    box.left_open.insert(open.begin(), open.end());
+    const auto place = place_of(identity);
+    if (!place) return;
+    if (was_up && volume_.members[*place].state != ArrayMemberState::absent)
+        box.facts.missed = places_[*place].missed = true;
+    if (was_up) say_of(VolumeEventKind::box_lost, *place);
+}
+
+void VolumeManager::Life::answered(CommandTicket ticket, const wire::ArrayAnswer& answer) {
+    Visit visit(*this);
+    if (static_cast<std::uint64_t>(ticket) < own_tickets) return engine_.answered(ticket, answer);
+    auto found = told_.find(ticket);
+    if (found == told_.end()) return;
+    const Told what = found->second;
+    told_.erase(found);
+    if (what.what == Told::What::volume)
+        told(what, answer);
+    else
+        greeted(what, answer);
+}
+
+void VolumeManager::Life::lost(CommandTicket ticket) {
+    Visit visit(*this);
+    if (static_cast<std::uint64_t>(ticket) < own_tickets) return engine_.lost(ticket);
+    answered(ticket, {.outcome = ArrayOutcome::unknown_transaction});
+}
+
+void VolumeManager::Life::carry(BoxIndex place, CommandTicket ticket, const EncodedOrder& order) {
+    const auto& identity = applied_.members[number(place)].box;
+    BoxState& box = boxes_[identity];
+    const auto action = order.command_block.action;
+    const bool ends = action == wire::ArrayAction::release || action == wire::ArrayAction::abort;
+    if (is_trusted(number(place)) || (ends && box.has_session))
+        return owner_.carry(identity, ticket, order);
+    undeliverable_.push_back(ticket);
+    // What should have ended there is to be ended when it returns.
+    if (ends) box.left_open.insert(order.command_block.transaction);
+}
+
+/// It is there, and was not away since the engine last heard of it: else it may have forgotten what
+/// plans count on, and a flush it took part in would say nothing of that.
+bool VolumeManager::Life::is_trusted(std::uint8_t place) const {
+    auto box = boxes_.find(applied_.members[place].box);
+    return box != boxes_.end() && box->second.facts.up && !places_[place].missed;
+}
+
+SteeringTag VolumeManager::Life::window_tag(BoxIndex place, std::uint32_t window,
+                                            wire::TransactionNumber transaction) {
+    return owner_.window_tag(applied_.members[number(place)].box, window, transaction);
+}
+
+SteeringTag VolumeManager::Life::own_window_tag(std::uint32_t window,
+                                                wire::TransactionNumber transaction) {
+    return owner_.window_tag(options_.own.identity, window, transaction);
+}
+
+void VolumeManager::Life::box_failed(BoxIndex suspect, BoxIndex reporter,
+                                     const wire::ArrayAnswer& answer) {
+    if (answer.outcome == ArrayOutcome::other_epoch && answer.epoch > epoch_)
+        deposing_ = true;  // not from inside the engine
+    if (answer.outcome == ArrayOutcome::malformed)
+        say_of(VolumeEventKind::malformed_request, number(reporter), answer.outcome);
+    // Of a box that is away it is known already, and what to do about it.
+    if (!is_trusted(number(suspect))) return;
+    complaints_.push_back({number(suspect), number(reporter), answer.outcome});
+    changed_ = true;
+}
+
+void VolumeManager::Life::no_room(BoxIndex) {
+    retry_after_ = std::clamp<Duration>(retry_after_ * 2, 1ms, 200ms);
+    retry_timer_.ask(retry_after_);
+    calm_timer_.stop();
+    calm_timer_.ask(10s);
+}
+
+/// Whether the volume could do without it too, besides those that are on their way out.
+bool VolumeManager::Life::can_count_out(std::uint8_t place) const {
+    const auto layout = layout_of(volume_);
+    unsigned lost = 1;
+    for (std::uint8_t i = 0; i < volume_.boxes; ++i) {
+        if (i == place) continue;
+        auto box = boxes_.find(volume_.members[i].box);
+        const bool there = box != boxes_.end() && box->second.facts.up && !box->second.facts.failed;
+        if (volume_.members[i].state != ArrayMemberState::current || !there) ++lost;
+    }
+    return layout && lost <= layout->spare_columns();
+}
+
+void VolumeManager::Life::count_out(std::uint8_t place, ArrayOutcome why) {
+    BoxState* box = state_of(place);
+    if (!box || box->facts.failed || !can_count_out(place)) return;
+    box->facts.failed = true;
+    say_of(VolumeEventKind::box_failed, place, why);
+}
+
+/// Of two that do not reach each other, the one with more such partners; of equals the one that
+/// was to be reached.
+std::set<std::uint8_t> VolumeManager::Life::blamed() {
+    for (const auto& [suspect, reporter, why] : complaints_) {
+        if (suspect == reporter) continue;
+        partners_[suspect].insert(reporter);
+        partners_[reporter].insert(suspect);
+    }
+    std::set<std::uint8_t> blame;
+    for (const auto& [suspect, reporter, why] : complaints_) {
+        const bool reporters = partners_[reporter].size() > partners_[suspect].size();
+        blame.insert(reporters ? reporter : suspect);
+    }
+    return blame;
+}
+
+void VolumeManager::Life::judge_complaints() {
+    if (deposing_) depose();
+    if (complaints_.empty()) return;
+    for (const auto& [suspect, reporter, why] : complaints_)
+        if (why == ArrayOutcome::disk_failed || why == ArrayOutcome::out_of_range)
+            count_out(suspect, why);
+    const auto blame = blamed();
+    const ArrayOutcome why = complaints_.front().why;
+    complaints_.clear();
+    if (is_changing()) return;  // set_volume() follows, and all is tried again
+    for (auto place : blame) {
+        BoxState* box = state_of(place);
+        if (box && box->facts.up && ++box->complaints >= limits::complaints) count_out(place, why);
+    }
+    calm_timer_.stop();
+    calm_timer_.ask(10s);
+    if (++rounds_of_complaints_ > 2 * limits::complaints) {
+        // Nobody can be spared, and nothing helps: those who wait are told.
+        rounds_of_complaints_ = 0;
+        engine_.give_up(Error{Code::io_failed});
+        return;
+    }
+    retry_after_ = std::clamp<Duration>(retry_after_ * 2, 5ms, 500ms);
+    retry_timer_.ask(retry_after_);
+}
+
+void VolumeManager::Life::writing(std::span<const Band> bands) {
+    log_.wrote(bands);
+    for (std::uint8_t i = 0; i < applied_.boxes; ++i) {
+        if (applied_.members[i].state != ArrayMemberState::absent || !places_[i].lacks) continue;
+        for (const Band& band : bands) places_[i].lacks->add(band.stripe);
+    }
+}
+
+void VolumeManager::Life::doubtful(std::span<const Band> bands) {
+    for (const Band& band : bands)
+        if (doubtful_.size() < limits::doubtful_stripes) doubtful_.insert(band.stripe);
+}
+
+}  // namespace weft::raid

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Upkeep: stripes made whole, compared, mended. Few at a time, fewer while hosts ask for something,
+// none while the volume itself is being changed.
+#include <algorithm>
+
+#include "raid/volume_life.hpp"
+
+namespace weft::raid {
+
+using namespace std::chrono_literals;
+using wire::ArrayMemberState;
+
+std::size_t VolumeManager::Life::depth() const {
+    return engine_.requests() > 0 ? options_.upkeep_busy : options_.upkeep_idle;
+}
+
+std::size_t VolumeManager::Life::busy_works() const {
+    return static_cast<std::size_t>(std::ranges::count(works_, true, &Work::busy));
+}
+
+VolumeManager::Life::Work* VolumeManager::Life::idle_work() {
+    auto found = std::ranges::find(works_, false, &Work::busy);
+    return found != works_.end() ? &*found : &works_.emplace_back(*this);
+}
+
+void VolumeManager::Life::begin(Work& work, Work::Purpose purpose, UpkeepKind kind,
+                                std::uint64_t stripe, std::uint8_t place) {
+    work.purpose = purpose;
+    work.kind = kind;
+    work.stripe = stripe;
+    work.place = place;
+    work.rebuild = places_[place].rebuilds;
+    work.targets = only(place);
+    work.checked = work.agrees = true;
+    work.busy = true;
+    engine_.submit(work);
+}
+
+void VolumeManager::Life::work_on() {
+    if (!serving_ || is_changing() || rest_timer_.asked()) return;
+    if (!log_.empty() && !flushing_) flush_timer_.ask(options_.flush_interval);
+    while (!rest_timer_.asked() && (rebuild_more() || mend_more() || scrub_more()))
+        ;
+}
+
+bool VolumeManager::Life::rebuild_more() {
+    for (std::uint8_t i = 0; i < applied_.boxes; ++i) {
+        Place& place = places_[i];
+        if (!place.rebuild || applied_.members[i].state != ArrayMemberState::rebuilding) continue;
+        if (save_mark(i)) return true;
+        if (rebuild_orders_.paused || rate_timer_.asked() || busy_works() >= depth()) return false;
+        const auto stripe = place.rebuild->take();
+        if (!stripe) return false;
+        if (rebuild_orders_.octets_per_second > 0) {
+            // Waited for in spans that timers can tell apart.
+            rate_debt_ += applied_.chunk_bytes;
+            const auto span = Duration(
+                static_cast<std::int64_t>(static_cast<double>(rate_debt_) * 1e9 /
+                                          static_cast<double>(rebuild_orders_.octets_per_second)));
+            if (span >= 10ms) {
+                rate_timer_.ask(span);
+                rate_debt_ = 0;
+            }
+        }
+        begin(*idle_work(), Work::Purpose::rebuild, UpkeepKind::rebuild, *stripe, i);
+        return true;
+    }
+    return false;
+}
+
+/// Flushes, so that what was rebuilt is lasting: now and then, and at the end.
+bool VolumeManager::Life::save_mark(std::uint8_t index) {
+    Place& place = places_[index];
+    if (place.flushing || contains(wishes_.whole, index)) return false;
+    const bool due = place.rebuild->mark() >= place.lasting_mark + options_.rebuild_save_stripes;
+    if (!due && !place.rebuild->finished()) return false;
+    place.flushing = true;
+    place.flushing_mark = place.rebuild->mark();
+    begin(*idle_work(), Work::Purpose::save, UpkeepKind::flush, 0, index);
+    return true;
+}
+
+bool VolumeManager::Life::mend_more() {
+    if (doubtful_.empty() || busy_works() >= depth()) return false;
+    const auto stripe = *doubtful_.begin();
+    doubtful_.erase(doubtful_.begin());
+    begin(*idle_work(), Work::Purpose::mend, UpkeepKind::repair, stripe, 0);
+    return true;
+}
+
+bool VolumeManager::Life::scrub_more() {
+    if (!scrub_.running || busy_works() >= depth()) return false;
+    if (std::ranges::any_of(places_, [](const Place& place) { return place.rebuild.has_value(); }))
+        return false;  // first things first
+    if (!to_repair_.empty()) {
+        begin(*idle_work(), Work::Purpose::repair, UpkeepKind::repair, to_repair_.back(), 0);
+        to_repair_.pop_back();
+    } else if (!scrub_again_.empty()) {
+        begin(*idle_work(), Work::Purpose::scrub, UpkeepKind::scrub, scrub_again_.back(), 0);
+        scrub_again_.pop_back();
+    } else if (scrub_next_ < scrub_.to_do) {
+        begin(*idle_work(), Work::Purpose::scrub, UpkeepKind::scrub, scrub_next_++, 0);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+void VolumeManager::Life::work_ended(Work& work, Result<void> outcome) {
+    work.busy = false;
+    changed_ = true;
+    const bool good = outcome.has_value();
+    if (!good) rest_timer_.ask(20ms);
+    switch (work.purpose) {
+        case Work::Purpose::rebuild:
+        case Work::Purpose::save:
+            return rebuilt(work, good);
+        case Work::Purpose::scrub:
+            return scrubbed(work, good);
+        case Work::Purpose::repair:
+            if (good) ++scrub_.repaired;
+            ++scrub_.done;
+            say({.kind = good ? VolumeEventKind::scrub_repaired : VolumeEventKind::scrub_unrepaired,
+                 .place = {},
+                 .number = work.stripe});
+            return end_scrub_if_done();
+        case Work::Purpose::mend:
+            if (!good)
+                say({.kind = VolumeEventKind::scrub_unrepaired,
+                     .place = {},
+                     .number = work.stripe});
+            return;
+        case Work::Purpose::flush:
+            flushing_ = false;
+            log_.flush_ended(good);
+            return;
+    }
+}
+
+void VolumeManager::Life::rebuilt(Work& work, bool good) {
+    Place& place = places_[work.place];
+    if (!place.rebuild || place.rebuilds != work.rebuild) return;  // it has begun again since
+    if (work.purpose == Work::Purpose::rebuild) {
+        if (!good) return place.rebuild->failed(work.stripe);
+        place.rebuild->done(work.stripe);
+        place.octets += applied_.chunk_bytes;
+        engine_.set_health(health());
+        return;
+    }
+    place.flushing = false;
+    if (!good) return;
+    place.lasting_mark = place.flushing_mark;
+    if (place.lasting_mark >= applied_.stripes)
+        wishes_.whole |= only(work.place);
+    else
+        place.keep = true;
+}
+
+void VolumeManager::Life::scrubbed(Work& work, bool good) {
+    if (!scrub_.running) return;
+    if (!good) {
+        scrub_again_.push_back(work.stripe);
+        return;
+    }
+    if (!work.checked) ++scrub_.unchecked;
+    if (work.agrees) {
+        ++scrub_.done;
+        return end_scrub_if_done();
+    }
+    ++scrub_.mismatches;
+    say({.kind = VolumeEventKind::scrub_mismatch, .place = {}, .number = work.stripe});
+    if (scrub_.repairs) {
+        to_repair_.push_back(work.stripe);
+        return;
+    }
+    ++scrub_.done;
+    end_scrub_if_done();
+}
+
+void VolumeManager::Life::end_scrub_if_done() {
+    if (!scrub_.running || scrub_.done < scrub_.to_do) return;
+    scrub_.running = false;
+    say({.kind = VolumeEventKind::scrub_ended, .place = {}, .number = scrub_.mismatches});
+}
+
+}  // namespace weft::raid

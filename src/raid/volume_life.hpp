@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inside of VolumeManager. Everything that comes in changes what is known and nothing else;
+// then, once, on the way out, it is seen to that the volume becomes what it should be (settle) and
+// that its upkeep goes on (work_on). So nothing runs inside itself, and what has to be done follows
+// from what is known, not from the order in which it came to be known.
+#pragma once
+
+#include <deque>
+#include <list>
+#include <set>
+
+#include "raid/membership.hpp"
+#include "raid/rebuild.hpp"
+#include "raid/timer.hpp"
+#include "raid/volume_manager.hpp"
+#include "raid/write_log.hpp"
+
+namespace weft::raid {
+
+class VolumeManager::Life final : private VolumeEngineOwner {
+public:
+    Life(VolumeManagerOwner& owner, const VolumeManagerOptions& options);
+
+    Result<void> start(wire::ClusterIdentity cluster, wire::Epoch epoch,
+                       const wire::ArrayVolume& volume,
+                       std::span<const wire::ArrayRebuildRecord> rebuilds);
+    void box_up(const wire::BoxIdentity& box, const BoxStanding& standing);
+    void box_down(const wire::BoxIdentity& box);
+    void answered(CommandTicket ticket, const wire::ArrayAnswer& answer);
+    void lost(CommandTicket ticket);
+    void stored(Result<void> outcome);
+    void submit(HostRequest& request);
+    std::optional<Instant> deadline() const;
+    void tick(Instant now);
+    Result<void> fail(std::uint8_t place);
+    Result<void> re_add(std::uint8_t place);
+    Result<void> replace(std::uint8_t place, const wire::BoxIdentity& box);
+    Result<void> pause_rebuild(bool paused);
+    Result<void> limit_rebuild(std::uint64_t octets_per_second);
+    Result<void> scrub(bool repair);
+    Result<void> stop_scrub();
+    Result<void> grow(std::uint64_t stripes);
+    VolumeStatus status() const;
+    const wire::ArrayVolume& volume() const { return volume_; }
+    std::uint64_t size() const;
+
+private:
+    struct BoxState {
+        BoxFacts facts;
+        wire::Generation generation{};
+        std::uint64_t data_length = 0;
+        bool has_session = false;  ///< it can be told to end what it is doing, if nothing else
+        std::set<wire::TransactionNumber> left_open;  ///< to be ended before it is up again
+        unsigned complaints = 0;
+    };
+    /// A command of the manager's own.
+    struct Told {
+        wire::BoxIdentity box;
+        enum class What : std::uint8_t { greeting, volume } what{};
+        wire::Generation generation{};
+        std::uint64_t stripes = 0;
+        wire::TransactionNumber transaction{};
+    };
+    struct Complaint {
+        std::uint8_t suspect = 0, reporter = 0;
+        wire::ArrayOutcome why{};
+    };
+    /// What rebuilds have in common, and what is kept of them.
+    struct RebuildOrders {
+        bool paused = false;
+        std::uint64_t octets_per_second = 0;
+    };
+    struct Place {
+        std::optional<RegionMap> lacks;   ///< of one that is absent: what it will have to be given
+        bool missed = false;              ///< its box was away since the engine last heard of it
+        bool blank = false;               ///< its box has just been given an empty part
+        std::optional<Rebuild> rebuild;   ///< of one that is being rebuilt
+        std::uint64_t rebuilds = 0;       ///< begun: tells the work of one from that of another
+        std::uint64_t lasting_mark = 0;   ///< stripes of it that outlive the power
+        std::uint64_t flushing_mark = 0;  ///< will be lasting when a flush has ended
+        bool flushing = false;
+        std::uint64_t octets = 0;  ///< rebuilt so far
+        bool keep = false;         ///< its record is to be written anew
+        Timer spare;
+    };
+    struct Work final : UpkeepRequest {
+        enum class Purpose : std::uint8_t { rebuild, save, scrub, repair, mend, flush };
+        explicit Work(Life& life) : life_(life) {}
+        void completed(Result<void> outcome) override { life_.work_ended(*this, outcome); }
+        Purpose purpose{};
+        std::uint8_t place = 0;
+        std::uint64_t rebuild = 0;  ///< which of the place's
+        bool busy = false;
+
+    private:
+        Life& life_;
+    };
+    enum class Storing : std::uint8_t { nothing, volume, marks };
+    /// On the way out of the outermost call everything is put right.
+    class Visit {
+    public:
+        explicit Visit(Life& life) : life_(life) { ++life_.visits_; }
+        ~Visit() {
+            if (life_.visits_ == 1) life_.put_right();
+            --life_.visits_;
+        }
+        Visit(const Visit&) = delete;
+        Visit& operator=(const Visit&) = delete;
+
+    private:
+        Life& life_;
+    };
+
+    // volume_manager.cpp
+    void put_right();
+    void say(VolumeEventKind kind) { say({.kind = kind, .place = {}}); }
+    void say(const VolumeEvent& event) { owner_.event(event); }
+    void say_of(VolumeEventKind kind, std::uint8_t place, wire::ArrayOutcome why = {},
+                std::uint64_t number = 0);
+    Result<void> check_place(std::uint8_t place) const;
+
+    // volume_settling.cpp: what must be lasting
+    void settle();
+    bool starts_yet();
+    void keep(const wire::ArrayVolume& next);
+    void keep_marks();
+    bool tell_members();
+    void tell(const wire::BoxIdentity& box, std::uint8_t place);
+    void told(const Told& what, const wire::ArrayAnswer& answer);
+    bool can_serve() const;
+    void apply();
+    RegionMap lacks_of(std::uint8_t index, const wire::ArrayMember& was) const;
+    void take_places(const wire::ArrayVolume& before);
+    void leave_place(std::uint8_t index);
+    void begin_rebuild(std::uint8_t index, const wire::ArrayMember& was);
+    void stop();
+    void depose();
+    Health health() const;
+    bool is_changing() const;
+
+    // volume_boxes.cpp: who is there, and who is to blame
+    BoxState* state_of(std::uint8_t place);
+    std::optional<std::uint8_t> place_of(const wire::BoxIdentity& box) const;
+    void greet(const wire::BoxIdentity& box, BoxState& state);
+    void greeted(const Told& what, const wire::ArrayAnswer& answer);
+    bool can_count_out(std::uint8_t place) const;
+    void count_out(std::uint8_t place, wire::ArrayOutcome why);
+    std::set<std::uint8_t> blamed();
+    void judge_complaints();
+    bool is_trusted(std::uint8_t place) const;
+    std::map<wire::BoxIdentity, BoxFacts> facts() const;
+    CommandTicket remember(const Told& what);
+    void carry(BoxIndex box, CommandTicket ticket, const EncodedOrder& order) override;
+    SteeringTag window_tag(BoxIndex box, std::uint32_t window,
+                           wire::TransactionNumber transaction) override;
+    SteeringTag own_window_tag(std::uint32_t window, wire::TransactionNumber transaction) override;
+    void box_failed(BoxIndex suspect, BoxIndex reporter, const wire::ArrayAnswer& answer) override;
+    void no_room(BoxIndex box) override;
+    void writing(std::span<const Band> bands) override;
+    void doubtful(std::span<const Band> bands) override;
+
+    // volume_healing.cpp: rebuilding, scrubbing, flushing
+    void work_on();
+    Work* idle_work();
+    std::size_t depth() const;
+    std::size_t busy_works() const;
+    void begin(Work& work, Work::Purpose purpose, UpkeepKind kind, std::uint64_t stripe,
+               std::uint8_t place);
+    bool rebuild_more();
+    bool save_mark(std::uint8_t place);
+    bool scrub_more();
+    bool mend_more();
+    void work_ended(Work& work, Result<void> outcome);
+    void rebuilt(Work& work, bool good);
+    void scrubbed(Work& work, bool good);
+    void end_scrub_if_done();
+
+    VolumeManagerOwner& owner_;
+    VolumeManagerOptions options_;
+    VolumeEngine engine_;
+    wire::ClusterIdentity cluster_{};
+    wire::Epoch epoch_{};
+    wire::ArrayVolume volume_{};   ///< as the store has it
+    wire::ArrayVolume applied_{};  ///< as the engine has it
+    wire::ArrayVolume pending_{};  ///< as the store is about to have it
+    MembershipWishes wishes_;
+    std::map<wire::BoxIdentity, BoxState> boxes_;
+    std::array<Place, limits::boxes> places_;
+    WriteLog log_{0};
+    std::map<CommandTicket, Told> told_;
+    std::uint64_t tickets_ = 0;
+    std::vector<CommandTicket> undeliverable_;
+    std::vector<Complaint> complaints_;
+    std::map<std::uint8_t, std::set<std::uint8_t>> partners_;  ///< that have fallen out, lately
+    Storing storing_ = Storing::nothing;
+    bool started_ = false, starting_ = false, serving_ = false, deposed_ = false, given_up_ = false;
+    bool start_expired_ = false, deposing_ = false;
+    unsigned visits_ = 0;
+    bool putting_right_ = false, changed_ = false;
+
+    RebuildOrders rebuild_orders_;
+    std::list<Work> works_;
+    ScrubStatus scrub_;
+    std::uint64_t scrub_next_ = 0;
+    std::vector<std::uint64_t> scrub_again_, to_repair_;
+    std::set<std::uint64_t> doubtful_;
+    bool flushing_ = false;
+
+    Timer start_timer_, stop_timer_, retry_timer_, calm_timer_, store_timer_, flush_timer_,
+        rest_timer_, rate_timer_;
+    Duration retry_after_{};
+    unsigned rounds_of_complaints_ = 0;
+    std::uint64_t rate_debt_ = 0;  ///< octets begun since the limit was last waited for
+};
+
+}  // namespace weft::raid

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// What people are told of a volume: how it is now, and what has happened to it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "raid/layout.hpp"
+#include "wire/array_superblock.hpp"
+#include "wire/scsi_array.hpp"
+
+namespace weft::raid {
+
+enum class VolumeEventKind : std::uint8_t {
+    started,            ///< requests are served from now on
+    stopped,            ///< more boxes are away than the code can do without; requests wait
+    given_up,           ///< and have waited long enough: they fail until boxes return
+    box_returned,       ///< a member is there again
+    box_lost,           ///< a member cannot be reached
+    box_failed,         ///< a member is there and does not do what it must; `why`
+    box_refused,        ///< what it says of the volume is not what we know; `why`
+    member_absent,      ///< lastingly: the volume goes on without it
+    member_current,     ///< its rebuilding has ended
+    box_placed,         ///< another box has taken the place
+    rebuild_began,      ///< `number`: stripes to go
+    rebuild_paused,     ///< by management
+    rebuild_resumed,    ///< by management
+    scrub_began,        ///< `number`: stripes to go
+    scrub_mismatch,     ///< `number`: the stripe whose boxes do not agree
+    scrub_repaired,     ///< `number`: the stripe whose parity was made anew
+    scrub_unrepaired,   ///< `number`: the stripe whose parity could not be
+    scrub_ended,        ///< `number`: mismatches
+    grown,              ///< `number`: stripes it has now
+    grow_refused,       ///< a box has no room for it
+    store_failed,       ///< what must be lasting cannot be made so; nothing changes until it can
+    deposed,            ///< boxes obey another controller: this one must stop
+    malformed_request,  ///< a box did not understand us: a fault of ours, or of its version
+};
+inline constexpr std::size_t volume_event_kinds =
+    static_cast<std::size_t>(VolumeEventKind::malformed_request) + 1;
+
+struct VolumeEvent {
+    VolumeEventKind kind{};
+    std::optional<std::uint8_t> place;
+    wire::BoxIdentity box{};
+    wire::ArrayOutcome why{};
+    std::uint64_t number = 0;
+
+    bool operator==(const VolumeEvent&) const = default;
+};
+
+/// As words in the middle of a sentence: "member absent", "scrub found a mismatch".
+std::string to_text(VolumeEventKind kind);
+std::string to_text(wire::ArrayOutcome outcome);
+
+enum class VolumeState : std::uint8_t {
+    starting,  ///< waits for its boxes
+    healthy,
+    degraded,    ///< serves, but for the loss of one more it may not
+    rebuilding,  ///< degraded, and on the way to be healthy
+    stopped,     ///< too few boxes: requests wait, and then fail
+    deposed,     ///< another controller is in office
+};
+std::string to_text(VolumeState state);
+
+struct MemberStatus {
+    std::uint8_t place = 0;
+    wire::BoxIdentity box{};
+    wire::ArrayMemberState state{};
+    bool up = false;
+    bool failed = false;  ///< by management, or by its own disk: it stays out until it is re-added
+};
+
+struct RebuildStatus {
+    std::uint8_t place = 0;
+    bool paused = false;
+    std::uint64_t done = 0, to_do = 0;    ///< stripes, of those that have to be rebuilt at all
+    std::uint64_t octets = 0;             ///< written so far, to tell a rate from
+    std::uint64_t octets_per_second = 0;  ///< the limit; 0: none
+};
+
+struct ScrubStatus {
+    bool running = false;
+    bool repairs = false;
+    std::uint64_t done = 0, to_do = 0;  ///< stripes
+    std::uint64_t mismatches = 0, repaired = 0, unchecked = 0;
+};
+
+/// Since the manager began.
+struct VolumeCounters {
+    std::uint64_t requests = 0;        ///< of hosts, answered
+    std::uint64_t orders = 0;          ///< commands to boxes, upkeep's included
+    std::uint64_t payload_octets = 0;  ///< of data by way of the controller
+};
+
+struct VolumeStatus {
+    VolumeState state{};
+    std::uint64_t size = 0;  ///< octets
+    wire::ArrayVolume volume{};
+    std::vector<MemberStatus> members;
+    std::vector<RebuildStatus> rebuilds;
+    ScrubStatus scrub{};       ///< the running one, or the last
+    std::size_t requests = 0;  ///< of hosts, under way
+    VolumeCounters counters{};
+};
+
+}  // namespace weft::raid

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests under way: turns of orders, what is answered to them, and how they end.
+#include <algorithm>
+#include <bit>
+#include <set>
+
+#include "raid/volume_engine.hpp"
+
+namespace weft::raid {
+
+void VolumeEngine::send_turn(RunPlace run) {
+    const auto& orders = run->plan.orders;
+    const std::size_t first = run->next;
+    std::size_t end = first;
+    while (end < orders.size() && orders[end].phase == orders[first].phase &&
+           orders[end].round == orders[first].round)
+        ++end;
+    run->next = end;
+    run->unanswered = end - first;
+    const auto accesses = accesses_of(*run);
+    for (std::size_t i = first; i < end; ++i) send_order(run, i, accesses);
+}
+
+void VolumeEngine::send_order(RunPlace run, std::size_t index,
+                              std::span<const PartyAccess> accesses) {
+    const Order& order = run->plan.orders[index];
+    const bool writes_home = std::ranges::any_of(
+        order.pieces, [](const Piece& piece) { return piece.verb == Verb::commit; });
+    run->committed = run->committed || writes_home;
+    count(order);
+    // Which may have ended the last of this turn, and the run with it.
+    if (order.to.kind == PartyKind::controller) return send_own(run, order, accesses);
+    const BoxIndex box = order.to.box;
+    run->open |= only(number(box));
+    const auto encoded = encode_order(order, envelope_of(*run, box), accesses);
+    const auto ticket = remember({.run = run,
+                                  .to = order.to,
+                                  .box = volume_.members[number(box)].box,
+                                  .closes = order.closes,
+                                  .commits = writes_home,
+                                  .parties = parties_of(order),
+                                  .order = index});
+    owner_.carry(box, ticket, encoded);
+}
+
+/// Those of hosts, one for each box, in a turn of their own: the box knows them again.
+bool VolumeEngine::can_repeat(const Sent& sent) const {
+    return sent.commits && sent.run->request && options_.plan.style == Style::vectored &&
+           sent.run->plan.orders[sent.order].phase == Phase::commit;
+}
+
+/// A box that has become absent need not commit: who is left is of one mind.
+void VolumeEngine::ask_again(RunPlace run) {
+    std::vector<std::size_t> orders;
+    for (auto index : std::exchange(run->unheard, {})) {
+        const auto place = number(run->plan.orders[index].to.box);
+        const bool counts = std::ranges::any_of(run->bands, [&](const Band& band) {
+            return !contains(health_.absent_at(band.stripe), place);
+        });
+        if (counts) orders.push_back(index);
+    }
+    run->stage = Stage::running;
+    run->unanswered = orders.size();
+    if (orders.empty()) return turn_ended(run);
+    const auto accesses = accesses_of(*run);
+    for (auto index : orders) send_order(run, index, accesses);
+}
+
+void VolumeEngine::count_unheard(Run& run) {
+    for (auto index : std::exchange(run.unheard, {}))
+        run.uncommitted |= only(number(run.plan.orders[index].to.box));
+}
+
+void VolumeEngine::count(const Order& order) {
+    const bool is_ours = order.to.kind == PartyKind::controller;
+    if (!is_ours) ++counters_.orders;
+    for (const Piece& piece : order.pieces)
+        if (is_transfer(piece.verb) && (is_ours || piece.peer == the_controller))
+            counters_.payload_octets += piece.length;
+}
+
+void VolumeEngine::send_own(RunPlace run, const Order& order,
+                            std::span<const PartyAccess> accesses) {
+    ReceivedOrder received{.order = order, .envelope = envelope_of(*run, {}), .parties = {}};
+    for (const Party& named : parties_of(order))
+        received.parties.push_back(*std::ranges::find(accesses, named, &PartyAccess::party));
+    const auto ticket = remember({.run = run,
+                                  .to = the_controller,
+                                  .box = {},
+                                  .closes = false,
+                                  .commits = false,
+                                  .parties = parties_of(order),
+                                  .order = 0});
+    own_.start(run->window, ticket, std::move(received));
+}
+
+void VolumeEngine::own_order_ended(CommandTicket ticket, const OrderResult& result) {
+    answered(ticket, {.outcome = result.outcome, .party = result.party, .piece = result.piece});
+}
+
+void VolumeEngine::answered(CommandTicket ticket, const wire::ArrayAnswer& answer) {
+    take_answer(ticket, answer, false);
+}
+
+void VolumeEngine::take_answer(CommandTicket ticket, const wire::ArrayAnswer& answer,
+                               bool is_lost) {
+    auto found = sent_.find(ticket);
+    if (found == sent_.end()) return;  // of a box that was given up meanwhile
+    const Sent sent = std::move(found->second);
+    sent_.erase(found);
+    Run& run = *sent.run;
+    if (is_lost && run.stage == Stage::running && can_repeat(sent)) {
+        run.unheard.push_back(sent.order);
+        // Unless another has its place by now, who is not to blame.
+        const bool is_there = sent.box == volume_.members[number(sent.to.box)].box;
+        run.stuck = run.stuck || is_there;
+        if (is_there) owner_.box_failed(sent.to.box, sent.to.box, answer);
+    } else if (answer.outcome != wire::ArrayOutcome::done && run.stage == Stage::running)
+        order_failed(sent, answer);
+    else if (sent.closes)
+        run.open &= ~only(number(sent.to.box));
+    if (run.upkeep && run.upkeep->kind == UpkeepKind::scrub && run.stage == Stage::running)
+        run.digests.push_back({.row = answer.row_digest, .diagonals = answer.diagonal_digests});
+    if (--run.unanswered == 0) turn_ended(sent.run);
+}
+
+void VolumeEngine::lost(CommandTicket ticket) {
+    take_answer(ticket, {.outcome = wire::ArrayOutcome::unknown_transaction}, true);
+}
+
+std::vector<wire::TransactionNumber> VolumeEngine::lost(const wire::BoxIdentity& box) {
+    std::vector<CommandTicket> tickets;
+    std::vector<wire::TransactionNumber> left_open;
+    std::set<wire::TransactionNumber> repeated;  // what is staged there is still wanted
+    for (const auto& [ticket, sent] : sent_) {
+        if (sent.to.kind != PartyKind::box || sent.box != box) continue;
+        tickets.push_back(ticket);
+        if (can_repeat(sent))
+            repeated.insert(sent.run->transaction);
+        else
+            left_open.push_back(sent.run->transaction);
+    }
+    Mask places = 0;
+    for (std::uint8_t place = 0; place < volume_.boxes; ++place)
+        if (volume_.members[place].box == box) places |= only(place);
+    // A box that is gone has no window; ending the request need not wait for it.
+    for (auto* runs : {&runs_, &upkeeps_}) {
+        for (Run& run : *runs) {
+            const bool unheard = std::ranges::any_of(run.unheard, [&](std::size_t index) {
+                return contains(places, number(run.plan.orders[index].to.box));
+            });
+            if (unheard || repeated.contains(run.transaction)) continue;
+            if ((run.open & places) == 0) continue;
+            left_open.push_back(run.transaction);
+            run.open &= ~places;
+            // What was staged there will be no more: nobody must commit without it.
+            if (run.stage == Stage::running && !run.committed) run.failed = run.stuck = true;
+        }
+    }
+    for (auto ticket : tickets)
+        take_answer(ticket, {.outcome = wire::ArrayOutcome::disk_failed}, true);
+    return left_open;
+}
+
+void VolumeEngine::order_failed(const Sent& sent, const wire::ArrayAnswer& answer) {
+    Run& run = *sent.run;
+    run.failed = true;
+    if (sent.commits) run.uncommitted |= only(number(sent.to.box));
+    Party suspect = sent.to;
+    if (answer.outcome == wire::ArrayOutcome::passive_side_failed &&
+        answer.party < sent.parties.size())
+        suspect = sent.parties[answer.party];
+    // A host that cannot be reached has nobody to be answered to, and nobody else has failed.
+    if (suspect == the_host) {
+        run.refusal = Error{Code::disconnected};
+        return;
+    }
+    if (suspect == the_controller && sent.to == the_controller) {
+        run.refusal = Error{Code::io_failed};
+        return;
+    }
+    if (suspect == the_controller) suspect = sent.to;  // who does not reach us
+    // Planned for a volume that has changed since: it is simply tried again.
+    if (run.generation != volume_.generation) return;
+    run.stuck = true;
+    if (answer.outcome == wire::ArrayOutcome::no_room) return owner_.no_room(sent.to.box);
+    if (answer.outcome == wire::ArrayOutcome::malformed) run.refusal = Error{Code::io_failed};
+    const BoxIndex reporter = sent.to.kind == PartyKind::box ? sent.to.box : suspect.box;
+    owner_.box_failed(suspect.box, reporter, answer);
+}
+
+void VolumeEngine::turn_ended(RunPlace run) {
+    if (run->stage == Stage::running) {
+        const bool more = run->next < run->plan.orders.size();
+        // Made for boxes that may no longer be those in its places: it begins again, as long as
+        // nothing has gone home.
+        if (more && !run->committed && run->generation != volume_.generation) run->failed = true;
+        if (!run->failed && more) return send_turn(run);
+        if (!run->failed && !run->unheard.empty()) {
+            run->stage = Stage::unheard;
+            if (!run->stuck) ask_again(run);  // what was to be waited for has come already
+            return;
+        }
+        count_unheard(*run);
+        run->stage = Stage::ending;
+        if (!run->failed) {
+            judge_digests(*run);
+            run->done += run->part;
+            run->uncommitted = 0;
+            run->anew = run->request && run->request->repeated;
+            if (run->done == run->length) answer(*run, {});
+        }
+        if (run->open != 0)
+            return send_end(run,
+                            run->failed ? wire::ArrayAction::abort : wire::ArrayAction::release);
+    }
+    if (std::exchange(run->own_open, false)) own_.close(run->window);
+    free_windows_.push_back(run->window);
+    if (run->failed)
+        run_failed(run);
+    else if (run->done < run->length)
+        start(run);  // its next part, and its rows are its own until all is done
+    else
+        erase(run);
+    start_what_may();
+}
+
+void VolumeEngine::run_failed(RunPlace run) {
+    if (run->upkeep && !run->refusal) run->refusal = Error{Code::io_failed};
+    if (given_up_ && !run->refusal) run->refusal = given_up_;
+    if (run->refusal) return refuse(run, *run->refusal);
+    run->stage = Stage::waiting;
+    run->stuck = run->stuck && run->generation == volume_.generation;
+    run->plan = {};
+}
+
+/// Of one part of a stripe; a column that is missing leaves nothing to compare.
+void VolumeEngine::judge_digests(Run& run) {
+    if (!run.upkeep || run.upkeep->kind != UpkeepKind::scrub) return;
+    const bool enough = layout_->level() == Level::mirror ? run.digests.size() > 1
+                                                          : run.digests.size() == layout_->boxes();
+    if (!enough)
+        run.upkeep->checked = false;
+    else if (!digests_agree(*layout_, run.digests))
+        run.upkeep->agrees = false;
+}
+
+void VolumeEngine::send_end(RunPlace run, wire::ArrayAction action) {
+    const Mask open = std::exchange(run->open, 0);
+    run->unanswered = static_cast<std::size_t>(std::popcount(open));
+    for (std::uint8_t box = 0; box < layout_->boxes(); ++box) {
+        if (!contains(open, box)) continue;
+        const auto parameters = encoded(address_of(BoxIndex{box}));
+        ++counters_.orders;
+        const auto ticket = remember({.run = run,
+                                      .to = party(BoxIndex{box}),
+                                      .box = volume_.members[box].box,
+                                      .closes = true,
+                                      .commits = false,
+                                      .parties = {},
+                                      .order = 0});
+        owner_.carry(BoxIndex{box}, ticket,
+                     {{.action = action,
+                       .transaction = run->transaction,
+                       .parameter_length = static_cast<std::uint32_t>(parameters.size()),
+                       .control = {}},
+                      {parameters.begin(), parameters.end()}});
+    }
+}
+
+void VolumeEngine::answer(Run& run, Result<void> outcome) {
+    if (auto* request = std::exchange(run.request, nullptr)) {
+        ++counters_.requests;
+        request->completed(outcome);
+    }
+    if (auto* upkeep = std::exchange(run.upkeep, nullptr)) upkeep->completed(outcome);
+}
+
+CommandTicket VolumeEngine::remember(Sent sent) {
+    const CommandTicket ticket{++tickets_};
+    sent_.emplace(ticket, std::move(sent));
+    return ticket;
+}
+
+wire::ArrayAddress VolumeEngine::address_of(BoxIndex box) const {
+    return {.cluster = cluster_,
+            .volume = volume_.volume,
+            .box = volume_.members[number(box)].box,
+            .generation = volume_.generation,
+            .epoch = epoch_};
+}
+
+OrderEnvelope VolumeEngine::envelope_of(const Run& run, BoxIndex box) {
+    return {.address = address_of(box),
+            .transaction = run.transaction,
+            .host = run.request ? run.request->session : wire::HostSession{},
+            .host_command = run.request ? run.request->command : 0,
+            .participants = run.plan.participants,
+            .window = run.window,
+            .window_tag = owner_.window_tag(box, run.window, run.transaction),
+            .window_length = run.plan.box_windows[number(box)]};
+}
+
+std::vector<PartyAccess> VolumeEngine::accesses_of(const Run& run) {
+    std::vector<PartyAccess> accesses;
+    if (run.request) {
+        accesses.push_back(run.request->memory);
+        accesses[0].party = the_host;
+        accesses[0].base += run.done;
+    }
+    if (run.own_open)
+        accesses.push_back({.party = the_controller,
+                            .tag = owner_.own_window_tag(run.window, run.transaction),
+                            .base = 0,
+                            .identity = options_.own.identity});
+    for (std::uint8_t box = 0; box < layout_->boxes(); ++box)
+        accesses.push_back({.party = party(BoxIndex{box}),
+                            .tag = owner_.window_tag(BoxIndex{box}, run.window, run.transaction),
+                            .base = 0,
+                            .identity = volume_.members[box].box});
+    return accesses;
+}
+
+}  // namespace weft::raid

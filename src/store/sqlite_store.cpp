@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/sqlite_store.hpp"
+
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/check.hpp"
+
+namespace weft::store {
+namespace {
+
+/// "WeAr": by it SQLite's files tell whose they are.
+constexpr int application = 0x57654172;
+constexpr int schema_version = 1;
+constexpr int busy_ms = 5000;
+
+Error error_of(int code) {
+    const auto detail = static_cast<std::uint16_t>(code);
+    switch (code & 0xff) {
+        case SQLITE_NOTADB:
+        case SQLITE_CORRUPT:
+            return {.code = Code::malformed, .detail = detail};
+        case SQLITE_FULL:
+        case SQLITE_BUSY:
+            return {.code = Code::exhausted, .detail = detail};
+        default:  // never access_denied: that is for who has lost office
+            return {.code = Code::io_failed, .detail = detail};
+    }
+}
+
+/// A statement from its text to its end.
+class Statement {
+public:
+    Statement(sqlite3* file, const char* text) {
+        fault_ = sqlite3_prepare_v2(file, text, -1, &statement_, nullptr);
+    }
+    Statement(const Statement&) = delete;
+    Statement& operator=(const Statement&) = delete;
+    ~Statement() { sqlite3_finalize(statement_); }
+
+    Statement& bind(int place, std::int64_t number) {
+        return keep(sqlite3_bind_int64(statement_, place, number));
+    }
+    /// What is bound must live until the statement has been run.
+    Statement& bind(int place, const std::string& text) {
+        return keep(sqlite3_bind_text(statement_, place, text.data(), static_cast<int>(text.size()),
+                                      SQLITE_STATIC));
+    }
+    Statement& bind(int place, const std::vector<std::byte>& octets) {
+        static constexpr std::byte none{};  // a null pointer would bind NULL, not an empty record
+        const auto* from = octets.empty() ? &none : octets.data();
+        return keep(sqlite3_bind_blob64(statement_, place, from, octets.size(), SQLITE_STATIC));
+    }
+    /// True: there is a row. False: there is no further one.
+    Result<bool> step() {
+        if (fault_ != SQLITE_OK) return error_of(fault_);
+        const int said = sqlite3_step(statement_);
+        if (said == SQLITE_ROW) return true;
+        if (said == SQLITE_DONE) return false;
+        return error_of(said);
+    }
+    Result<void> run() {
+        WEFT_TRY([[maybe_unused]] bool row, step());
+        return {};
+    }
+    std::int64_t number(int column) { return sqlite3_column_int64(statement_, column); }
+    std::string text(int column) {
+        const auto* from = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
+        const auto size = sqlite3_column_bytes(statement_, column);
+        return from == nullptr ? std::string() : std::string(from, static_cast<std::size_t>(size));
+    }
+    std::vector<std::byte> octets(int column) {
+        const auto* from = static_cast<const std::byte*>(sqlite3_column_blob(statement_, column));
+        const auto size = sqlite3_column_bytes(statement_, column);
+        return from == nullptr ? std::vector<std::byte>() : std::vector(from, from + size);
+    }
+
+private:
+    Statement& keep(int fault) {
+        if (fault_ == SQLITE_OK) fault_ = fault;
+        return *this;
+    }
+
+    sqlite3_stmt* statement_ = nullptr;
+    int fault_ = SQLITE_OK;
+};
+
+}  // namespace
+
+class SqliteStore::Database {
+public:
+    explicit Database(sqlite3* file) : file_(file) {}
+    ~Database() { sqlite3_close(file_); }
+
+    Result<void> run(const char* text) { return Statement(file_, text).run(); }
+
+    Result<std::int64_t> ask(const char* text) {
+        Statement statement(file_, text);
+        WEFT_TRY(bool row, statement.step());
+        return row ? statement.number(0) : std::int64_t{0};
+    }
+
+    Result<void> prepare() {
+        sqlite3_busy_timeout(file_, busy_ms);
+        WEFT_TRY(auto tables, ask("SELECT count(*) FROM sqlite_master"));
+        WEFT_TRY(auto owner, ask("PRAGMA application_id"));
+        WEFT_TRY(auto version, ask("PRAGMA user_version"));
+        if (owner != application && (owner != 0 || tables != 0))
+            return Error{.code = Code::malformed};
+        if (owner == application && version != schema_version)
+            return Error{.code = Code::unsupported};
+        // The mode is answered with a row, which is of no interest: where a file system cannot have
+        // a write-ahead log, the older journal is as safe.
+        WEFT_TRY([[maybe_unused]] auto mode, ask("PRAGMA journal_mode=WAL"));
+        if (auto set = run("PRAGMA synchronous=FULL"); !set) return set;
+        return owner == application ? Result<void>() : in_one(&Database::make_tables);
+    }
+
+    Result<void> elect(wire::Epoch& epoch, wire::Epoch beyond) {
+        return in_one([&](Database& self) -> Result<void> {
+            WEFT_TRY(auto highest, self.ask("SELECT epoch FROM office"));
+            constexpr auto most = std::numeric_limits<std::int64_t>::max();
+            if (highest == most || static_cast<std::uint64_t>(beyond) >= std::uint64_t{most})
+                return Error{.code = Code::exhausted};
+            highest = std::max(highest, static_cast<std::int64_t>(beyond));
+            epoch = wire::Epoch{static_cast<std::uint64_t>(highest + 1)};
+            return Statement(self.file_, "UPDATE office SET epoch = ?1").bind(1, highest + 1).run();
+        });
+    }
+
+    Result<void> read(raid::MetadataReading& reading) {
+        reading.records.clear();
+        Statement statement(file_, "SELECT name, body FROM records ORDER BY name");
+        for (;;) {
+            WEFT_TRY(bool row, statement.step());
+            if (!row) return {};
+            reading.records.emplace_back(statement.text(0), statement.octets(1));
+        }
+    }
+
+    Result<void> commit(const raid::MetadataCommit& commit) {
+        return in_one([&](Database& self) -> Result<void> {
+            WEFT_TRY(auto highest, self.ask("SELECT epoch FROM office"));
+            if (static_cast<std::uint64_t>(commit.epoch) != static_cast<std::uint64_t>(highest))
+                return Error{.code = Code::access_denied};
+            for (const auto& change : commit.changes)
+                if (auto made = self.make(change); !made) return made;
+            return {};
+        });
+    }
+
+private:
+    Result<void> make_tables() {
+        for (const char* text :
+             {"CREATE TABLE records (name TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID",
+              "CREATE TABLE office (one INTEGER PRIMARY KEY CHECK (one = 1), epoch INTEGER)",
+              "INSERT INTO office VALUES (1, 0)", "PRAGMA user_version=1",
+              "PRAGMA application_id=0x57654172"})
+            if (auto made = run(text); !made) return made;
+        return {};
+    }
+
+    Result<void> make(const raid::MetadataChange& change) {
+        if (!change.record)
+            return Statement(file_, "DELETE FROM records WHERE name = ?1")
+                .bind(1, change.name)
+                .run();
+        return Statement(file_, "INSERT OR REPLACE INTO records VALUES (?1, ?2)")
+            .bind(1, change.name)
+            .bind(2, *change.record)
+            .run();
+    }
+
+    /// All of it or nothing.
+    template <class Work>
+    Result<void> in_one(Work&& work) {
+        if (auto begun = run("BEGIN IMMEDIATE"); !begun) return begun;
+        auto done = std::invoke(work, *this);
+        if (done) done = run("COMMIT");
+        if (!done) (void)run("ROLLBACK");
+        return done;
+    }
+
+    sqlite3* file_;
+};
+
+Result<std::unique_ptr<SqliteStore>> SqliteStore::open(LinuxWorld& world, const std::string& path) {
+    sqlite3* file = nullptr;
+    const int said =
+        sqlite3_open_v2(path.c_str(), &file,
+                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
+    auto database = std::make_unique<Database>(file);
+    if (said != SQLITE_OK) return error_of(said);
+    if (auto prepared = database->prepare(); !prepared) return prepared.error();
+    return std::unique_ptr<SqliteStore>(new SqliteStore(world, std::move(database)));
+}
+
+SqliteStore::SqliteStore(LinuxWorld& world, std::unique_ptr<Database> database)
+    : world_(world), database_(std::move(database)) {}
+
+SqliteStore::~SqliteStore() {
+    WEFT_CHECK(waiting_.empty());
+}
+
+void SqliteStore::elect(raid::MetadataElection& election) {
+    add({.work =
+             [&](Database& database) { return database.elect(election.epoch, election.beyond); },
+         .told = [&](Result<void> outcome) { election.completed(outcome); }});
+}
+
+void SqliteStore::read(raid::MetadataReading& reading) {
+    add({.work = [&](Database& database) { return database.read(reading); },
+         .told = [&](Result<void> outcome) { reading.completed(outcome); }});
+}
+
+void SqliteStore::commit(raid::MetadataCommit& commit) {
+    add({.work = [&](Database& database) { return database.commit(commit); },
+         .told = [&](Result<void> outcome) { commit.completed(outcome); }});
+}
+
+void SqliteStore::add(Request request) {
+    if (waiting_.size() >= requests_max) {
+        world_.defer([told = std::move(request.told)] { told(Error{.code = Code::exhausted}); });
+        return;
+    }
+    waiting_.push_back(std::move(request));
+    if (waiting_.size() == 1) begin();
+}
+
+void SqliteStore::begin() {
+    auto& request = waiting_.front();
+    world_.call_on_thread([this, &request] { request.outcome = request.work(*database_); },
+                          [this] {
+                              const auto over = std::move(waiting_.front());
+                              waiting_.pop_front();
+                              if (!waiting_.empty()) begin();
+                              over.told(over.outcome);
+                          });
+}
+
+}  // namespace weft::store

@@ -1,0 +1,236 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""An array of real processes, managed from the command line, and by those who may not."""
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+
+WEFT = os.environ["WEFT"]
+PATIENCE = 60  # seconds, for what takes a moment
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Process:
+    """A weft that serves, from its first line to its end."""
+
+    def __init__(self, *words):
+        self.running = subprocess.Popen([WEFT, *words, "--json"], stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT, text=True)
+        self.first = self.running.stdout.readline()
+
+    def stop(self, how=signal.SIGTERM):
+        if self.running.poll() is None:
+            self.running.send_signal(how)
+        self.running.stdout.read()
+        status = self.running.wait(PATIENCE)
+        self.running.stdout.close()
+        return status
+
+
+class Array(unittest.TestCase):
+    BOXES = ("oak", "elm", "ash")
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.processes = {}
+        self.ports = {name: free_port() for name in (*self.BOXES, "bay")}
+        self.controller = f"127.0.0.1:{free_port()}"
+        self.start_controller()
+        for name in self.BOXES:
+            self.start_box(name)
+        self.addCleanup(lambda: [each.stop() for each in self.processes.values()])
+
+    def path(self, name):
+        return str(pathlib.Path(self.folder.name) / name)
+
+    def start_controller(self, *more):
+        self.processes["controller"] = Process("controller", "serve", "--state", self.path("state"),
+                                               "--listen", self.controller, *more)
+        self.assertIn("listening", self.processes["controller"].first)
+
+    def start_box(self, name, *more):
+        os.makedirs(self.path(name), exist_ok=True)
+        self.processes[name] = Process("box", "serve", "--name", name, "--data", self.path(name),
+                                       "--size", "64M", "--listen", f"127.0.0.1:{self.ports[name]}",
+                                       *more)
+
+    def weft(self, *words, status=0):
+        done = subprocess.run([WEFT, *words, "--controller", self.controller], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=PATIENCE)
+        self.assertEqual(done.returncode, status, done.stdout)
+        return done.stdout
+
+    def ask(self, *words):
+        return json.loads(self.weft(*words, "--json"))
+
+    def state(self):
+        return self.ask("volume", "status", "photos")["state"]
+
+    def wait_for(self, wish):
+        until = time.monotonic() + PATIENCE
+        while not wish():
+            self.assertLess(time.monotonic(), until, self.weft("events"))
+            time.sleep(0.1)
+
+    def make_volume(self):
+        for name in self.BOXES:
+            self.weft("box", "add", name, f"127.0.0.1:{self.ports[name]}")
+        self.weft("volume", "create", "photos", "--level", "5", "--boxes", ",".join(self.BOXES),
+                  "--chunk", "64K", "--size", "32M")
+        self.wait_for(lambda: self.state() == "healthy")
+
+    def url(self):
+        return f"iscsi://{self.controller}/iqn.2026-11.io.weft:volume.photos/0"
+
+    def copy_in(self):
+        contents = os.urandom(8 << 20)
+        pathlib.Path(self.path("picture")).write_bytes(contents)
+        subprocess.run([WEFT, "initiator", "write", self.url(), "0", self.path("picture")],
+                       check=True, timeout=PATIENCE, stdout=subprocess.DEVNULL)
+        return contents
+
+    def copy_out(self, size):
+        return subprocess.run([WEFT, "initiator", "read", self.url(), "0", str(size)], check=True,
+                              timeout=PATIENCE, stdout=subprocess.PIPE).stdout
+
+    def test_a_volume_outlives_a_box_and_the_controller(self):
+        self.make_volume()
+        contents = self.copy_in()
+        self.assertEqual(self.copy_out(len(contents)), contents)
+        self.processes.pop("elm").stop(signal.SIGKILL)
+        self.wait_for(lambda: self.state() == "degraded")
+        self.assertEqual(self.copy_out(len(contents)), contents)
+        contents = self.copy_in()
+        self.processes.pop("controller").stop(signal.SIGKILL)
+        self.start_controller()
+        self.wait_for(lambda: self.state() == "degraded")
+        self.assertEqual(self.copy_out(len(contents)), contents)
+        self.start_box("elm")
+        self.wait_for(lambda: self.state() == "healthy")
+        self.assertIn(" 0 mismatches", self.weft("scrub", "photos", "--wait"))
+        self.processes.pop("oak").stop(signal.SIGKILL)
+        self.assertEqual(self.copy_out(len(contents)), contents)
+
+    def test_every_command_says_what_it_did(self):
+        self.make_volume()
+        self.start_box("bay")
+        self.assertEqual(self.weft("box", "add", "bay", f"127.0.0.1:{self.ports['bay']}"),
+                         "bay belongs to the array now.\n")
+        self.assertIn("bay takes the place", self.weft("spare", "add", "bay"))
+        self.assertIn("bay at", self.weft("spare", "list"))
+        self.assertEqual([box["name"] for box in self.ask("box", "list")],
+                         ["ash", "bay", "elm", "oak"])
+        self.assertIn("photos: 32 MiB, RAID 5 on 3 boxes, healthy", self.weft("volume", "list"))
+        self.assertEqual(self.weft("host", "list"), "")
+        self.assertIn("Nothing of photos is being rebuilt",
+                      self.weft("rebuild", "status", "photos"))
+        self.weft("rebuild", "rate", "photos", "20M")
+        self.weft("spare", "remove", "bay")
+        self.weft("member", "replace", "photos", "elm", "bay")
+        self.wait_for(lambda: self.state() == "healthy" and
+                      self.ask("volume", "status", "photos")["members"][1]["box"] == "bay")
+        self.weft("box", "remove", "elm")
+        self.assertIn("photos, bay: ", self.weft("events"))
+        self.assertIn("No request", self.weft("slow-ops"))
+        self.assertEqual(self.weft("volume", "delete", "photos"), "photos is no more.\n")
+        self.assertEqual(self.ask("volume", "list"), [])
+
+    def test_what_makes_no_sense_is_refused_in_a_sentence(self):
+        oak = f"127.0.0.1:{self.ports['oak']}"
+        for words, sentence in (
+                (("box", "add", "Oak", oak), "'Oak' is no name for a box"),
+                (("box", "add", "yew", oak), "yew at " + oak + ": "),
+                (("box", "add", "yew", f"127.0.0.1:{free_port()}"), "Connection refused"),
+                (("box", "remove", "yew"), "there is no box yew"),
+                (("volume", "status", "photos"), "there is no volume photos"),
+                (("volume", "create", "p", "--level", "5", "--boxes", "oak"), "RAID 5 has 3"),
+                (("member", "fail", "p", "0"), "there is no volume p"),
+                (("spare", "add", "yew"), "there is no box yew"),
+                (("scrub", "p"), "there is no volume p")):
+            with self.subTest(words=words):
+                said = self.weft(*words, status=1)
+                self.assertIn(sentence, said)
+                self.assertEqual(said.count("\n"), 1)
+
+    def talk(self, octets):
+        host, port = self.controller.split(":")
+        with socket.create_connection((host, int(port)), timeout=PATIENCE) as line:
+            line.sendall(octets)
+            line.shutdown(socket.SHUT_WR)
+            return line.makefile("rb").readline()
+
+    def test_nonsense_on_the_line_harms_nobody(self):
+        for octets in (b"{\n", b'{"do": 5}\n', b'{"do": "add box"}\n', b'{"do": "create volume", '
+                       b'"name": [], "level": 5}\n', b'{"do": "dance"}\n', b"{" * 5000 + b"\n",
+                       b'{"do": "list boxes", "a": ' + b"[" * 400000 + b"]" * 400000 + b"}\n"):
+            with self.subTest(octets=octets[:40]):
+                self.assertIn("refused", json.loads(self.talk(octets)))
+        self.talk(b"{" + b"x" * (2 << 20))
+        self.assertEqual(self.ask("box", "list"), [])
+
+    def test_who_comes_from_elsewhere_must_know_the_key(self):
+        elsewhere = subprocess.run(["hostname", "-I"], capture_output=True,
+                                   text=True).stdout.split()
+        elsewhere = [address for address in elsewhere if ":" not in address]
+        if not elsewhere:
+            self.skipTest("this machine has no address but its own")
+        for name, key in (("key", "a key that is long enough"), ("other", "another key, as long")):
+            pathlib.Path(self.path(name)).write_text(key + "\n")
+        self.processes.pop("controller").stop()
+        self.controller = f"{elsewhere[0]}:{self.controller.split(':')[1]}"
+        self.start_controller("--key", self.path("key"))
+        self.assertIn("does not know you", self.weft("box", "list", status=1))
+        self.assertIn("does not know you",
+                      self.weft("box", "list", "--key", self.path("other"), status=1))
+        self.assertEqual(self.ask("box", "list", "--key", self.path("key")), [])
+        self.assertIn(b"does not know you", self.talk(b'{"do": "list boxes", "proof": "00"}\n'))
+
+    def test_strangers_who_say_nothing_keep_nobody_out(self):
+        host, port = self.controller.split(":")
+        silent = [socket.create_connection((host, int(port)), timeout=PATIENCE) for _ in range(80)]
+        for each in silent:
+            each.sendall(b"{")
+        self.assertEqual(self.ask("box", "list"), [])
+        for each in silent:
+            each.close()
+
+    def test_boxes_and_controller_prove_that_they_know_the_key(self):
+        for name, key in (("key", "a key that is long enough"), ("other", "another key, as long")):
+            pathlib.Path(self.path(name)).write_text(key + "\n")
+        for name in ("controller", "oak", "elm"):
+            self.processes.pop(name).stop()
+        self.start_controller("--key", self.path("key"))
+        self.start_box("oak", "--key", self.path("key"))
+        self.start_box("elm", "--key", self.path("other"))
+        self.weft("box", "add", "oak", f"127.0.0.1:{self.ports['oak']}")
+        for name in ("elm", "ash"):  # ash knows none
+            self.weft("box", "add", name, f"127.0.0.1:{self.ports[name]}", status=1)
+        self.assertEqual([box["name"] for box in self.ask("box", "list")], ["oak"])
+
+    def test_the_controller_leaves_when_asked_to(self):
+        self.make_volume()
+        self.assertEqual(self.processes.pop("controller").stop(signal.SIGINT), 0)
+
+    def test_a_state_of_something_else_is_refused(self):
+        pathlib.Path(self.path("letter")).write_text("Dear reader, " * 100)
+        done = subprocess.run([WEFT, "controller", "serve", "--state", self.path("letter"),
+                               "--listen", "127.0.0.1:0"], capture_output=True, text=True,
+                              timeout=PATIENCE)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("it is no state of a controller", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
