@@ -76,7 +76,7 @@ class Cluster:
         self.weft = str(weft)
         self.folder = pathlib.Path(folder)
         self.before = before
-        self.key = self.folder / "key"  # for a controller that is not on the loopback
+        self.key = self.folder / "key"  # by which controller and boxes know each other
         self.key.write_text(secrets.token_hex(32) + "\n")
         self.key.chmod(0o600)
         self.controller = None
@@ -98,7 +98,7 @@ class Cluster:
 
     def start_box(self, name, size, listen="127.0.0.1:0"):
         box = self.role(name, "box", "serve", "--name", name, "--data", self.folder / name,
-                        "--size", size, "--listen", listen).start()
+                        "--size", size, "--listen", listen, "--key", self.key).start()
         box.command[box.command.index("--listen") + 1] = box.address()
         self.boxes[name] = box
         return box
