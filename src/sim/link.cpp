@@ -217,6 +217,7 @@ bool Link::send(Side side) {
         travelling[clockwork_.random.below(travelling.size())] ^= std::byte{1}
                                                                   << clockwork_.random.below(8);
     }
+    owner_.sends(*this, side, travelling);
     end.outgoing.send(std::move(travelling));
     // A kernel's socket copies at once; a TCP of our own keeps what it was lent until the peer has
     // it. Engines must bear both.

@@ -32,10 +32,11 @@ constexpr Side other(Side side) {
 
 class Link : public std::enable_shared_from_this<Link> {
 public:
-    /// What a link tells the network that holds it. Both are called from the schedule.
+    /// What a link tells the network that holds it. All are called from the schedule.
     struct Owner {
         std::function<void(Link&)> wants_acceptor;  ///< a connection was asked for: accept, refuse
         std::function<void(LinkId)> is_over;        ///< both ends have left
+        std::function<void(Link&, Side, ConstBuffer)> sends;  ///< from that end, as it will arrive
     };
 
     Link(Clockwork& clockwork, LinkId id, const LinkOptions& options, Address address, Owner owner);

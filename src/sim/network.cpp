@@ -79,6 +79,12 @@ Result<std::unique_ptr<Stream>> Network::connect(const std::string& machine, con
                 clockwork_.schedule.soon("link over", static_cast<std::uint64_t>(over),
                                          [this, over] { links_.erase(over); });
             },
+        .sends =
+            [this](Link& link, Side from, ConstBuffer octets) {
+                if (watcher_)
+                    watcher_(
+                        {link.id(), from, link.machine(from), link.machine(other(from)), octets});
+            },
     };
     auto link =
         std::make_shared<Link>(clockwork_, id, options_for(address), address, std::move(owner));

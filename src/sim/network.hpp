@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -47,6 +48,17 @@ public:
     /// The one whose connecting end has this address.
     std::optional<LinkId> find(const Address& connector) const;
 
+    /// Some octets on their way. Those of one link and end follow each other without a gap.
+    struct Sending {
+        LinkId link;
+        Side from;
+        const std::string& sender;    ///< the machine of that end
+        const std::string& receiver;  ///< and of the other
+        ConstBuffer octets;
+    };
+    /// Sees everything that any machine sends from now on: for checkers.
+    void watch(std::function<void(const Sending&)> watcher) { watcher_ = std::move(watcher); }
+
     // What can go wrong. A link that is already over is left alone.
 
     /// Both ends hear `disconnected`; what was on its way is lost.
@@ -84,6 +96,7 @@ private:
     bool is_taken(const std::string& machine, const Address& address) const;
 
     Clockwork& clockwork_;
+    std::function<void(const Sending&)> watcher_;
     LinkOptions default_options_;
     std::vector<std::pair<Address, LinkOptions>> options_;
     std::map<LinkId, std::shared_ptr<Link>> links_;

@@ -6,6 +6,7 @@
 
 #include <bit>
 #include <chrono>
+#include <map>
 #include <memory>
 
 #include "base/bytes.hpp"
@@ -121,6 +122,23 @@ TEST_F(NetworkTest, TellsWhoHasFilledTheWindowThatThePeerHasLeft) {
     EXPECT_EQ(server.closed_count, 1);
     EXPECT_EQ(client.closed_count, 1);
     EXPECT_TRUE(network.links().empty());
+}
+
+TEST_F(NetworkTest, ShowsItsWatcherEveryOctetAndWhoseItIs) {
+    std::map<std::string, std::string> seen;
+    network.watch([&](const Network::Sending& sending) {
+        EXPECT_EQ(sending.link, link);
+        EXPECT_EQ(sending.sender, sending.from == Side::connector ? "oak" : "elm");
+        seen[sending.sender + " to " + sending.receiver] += text_of(sending.octets);
+    });
+    client_says("how are you");
+    server_says("well");
+    ASSERT_TRUE(world.run_until_quiet(plenty));
+    client_says(" today?");
+    ASSERT_TRUE(world.run_until_quiet(plenty));
+    const std::map<std::string, std::string> expected{{"oak to elm", "how are you today?"},
+                                                      {"elm to oak", "well"}};
+    EXPECT_EQ(seen, expected);
 }
 
 TEST_F(NetworkTest, CorruptsOneBitOfWhatIsSentNext) {
