@@ -19,7 +19,7 @@
 
 namespace weft::test {
 
-struct Packet {
+struct CapturedPacket {
     std::uint64_t time_us = 0;
     Bytes octets;  ///< from the Ethernet destination on, without frame check sequence
 };
@@ -30,14 +30,14 @@ public:
     /// tshark counts: from one.
     std::size_t add(ConstBuffer ethernet_frame);
 
-    const std::vector<Packet>& packets() const { return packets_; }
+    const std::vector<CapturedPacket>& packets() const { return packets_; }
 
     void save(const std::string& path) const;
     /// Throws std::runtime_error if the file is not a pcap of Ethernet frames.
     static Capture load(const std::string& path);
 
 private:
-    std::vector<Packet> packets_;
+    std::vector<CapturedPacket> packets_;
 };
 
 enum class IpVersion : std::uint8_t { v4, v6 };
