@@ -129,11 +129,12 @@ public:
         return *decode<wire::ArrayBoxDescription>(describe());
     }
     /// The tag of a window of its first part, as it was described, with this key.
-    SteeringTag window_tag(std::uint32_t window, std::uint8_t key) {
+    SteeringTag window_tag(std::uint32_t window, std::uint8_t octet) {
         const auto data = describe();
         const auto at = wire_size<wire::ArrayBoxDescription>() +
                         wire_size<wire::ArraySuperblock>() + window * 4;
-        return SteeringTag{static_cast<std::uint32_t>(load_big_endian<4>(data.data() + at)) | key};
+        return SteeringTag{static_cast<std::uint32_t>(load_big_endian<4>(data.data() + at)) |
+                           octet};
     }
     wire::BoxIdentity identity() const { return node->facts().box; }
     std::string part_path(const wire::VolumeIdentity& volume) const {
