@@ -441,7 +441,7 @@ public:
 TEST(BoxOnSimProperty, HasAPartWhollyOrNotAtAllWheneverThePowerGoes) {
     int whole = 0, nothing = 0;
     test::for_each_seed(30, [&](std::uint64_t seed) {
-        static std::vector<CutShort*> left_behind;  // see cut_power_amid()
+        static auto& left_behind = *new std::vector<CutShort*>;  // see cut_power_amid()
         left_behind.push_back(new CutShort);
         const auto left = left_behind.back()->give_a_part_for(std::chrono::milliseconds(2 * seed));
         ++(left == CutShort::Left::part ? whole : nothing);

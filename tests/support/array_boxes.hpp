@@ -86,7 +86,7 @@ public:
         session->drop({.code = Code::disconnected});
         run_until([&] { return !session->is_up(); });
         session.reset();
-        static std::vector<node::BoxNode*> left_behind;
+        static auto& left_behind = *new std::vector<node::BoxNode*>;  // known to the very end
         left_behind.push_back(node.release());
     }
 
