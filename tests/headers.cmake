@@ -83,4 +83,4 @@ foreach(layer ${weft_layers})
 endforeach()
 
 add_test(NAME headers COMMAND ${CMAKE_COMMAND} --build ${CMAKE_BINARY_DIR} --target headers)
-set_tests_properties(headers PROPERTIES TIMEOUT 600 RUN_SERIAL ON)
+set_tests_properties(headers PROPERTIES TIMEOUT 1500 RUN_SERIAL ON)
