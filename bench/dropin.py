@@ -15,7 +15,8 @@ import sys
 from dropin_contestants import OPERATIONS, READ_LATENCY_MAX, all_contestants, versions
 from rdma import SIZES, show_table, summary
 from rdma_contestants import WAITINGS, Workload
-from rounds import (add_ratios, add_usual_options, check_usual_options, parse_size, take_turns)
+from rounds import (add_ratios, add_usual_options, check_usual_options, choose_unsaid, parse_size,
+                    take_turns)
 from surroundings import (CONGESTION_CONTROL, PROGRAMS, enter_namespace, expect_cores, expect_tools)
 
 TOOLS = ("cmake", "unshare", "ip", "taskset", "timeout", "ib_send_bw", "fio")
@@ -70,10 +71,9 @@ def parse_arguments():
     options.add_argument("--depth", type=int, default=64, help="Sends or Writes under way at once")
     options.add_argument("--read-depth", type=int, default=16, help="the same for Reads")
     arguments = options.parse_args()
-    usual = (1, 0.1, QUICK_SIZES) if arguments.quick else (5, 0.3, SIZES)
-    for name, value in zip(("rounds", "seconds", "sizes"), usual):
-        if getattr(arguments, name) is None:
-            setattr(arguments, name, value)
+    if arguments.quick:
+        choose_unsaid(arguments, rounds=1, seconds=0.1, sizes=QUICK_SIZES)
+    choose_unsaid(arguments, rounds=5, seconds=0.3, sizes=SIZES)
     check_usual_options(options, arguments)
     return arguments
 

@@ -21,8 +21,8 @@ import tempfile
 
 from iscsi_contestants import (CLIENTS, DISK_BYTES, Contestant, Workload, start_tgtd,
                                start_weft, versions)
-from rounds import (add_ratios, add_usual_options, check_usual_options, ratio_text, spread,
-                    spread_text, take_turns)
+from rounds import (add_ratios, add_usual_options, check_usual_options, choose_unsaid, ratio_text,
+                    spread, spread_text, take_turns)
 from surroundings import CONGESTION_CONTROL, enter_namespace, expect_cores, expect_tools
 
 TOOLS = ("cmake", "unshare", "ip", "taskset", "setpriv", "timeout", "tgtd", "tgtadm", "iscsi-perf",
@@ -121,10 +121,9 @@ def parse_arguments():
                          help="MPA's checksums over iSER; over TCP there are none")
     add_usual_options(options, rounds=None, seconds=None)
     arguments = options.parse_args()
-    usual = (1, 0.2) if arguments.quick else (5, 1)
-    for name, value in zip(("rounds", "seconds"), usual):
-        if getattr(arguments, name) is None:
-            setattr(arguments, name, value)
+    if arguments.quick:
+        choose_unsaid(arguments, rounds=1, seconds=0.2)
+    choose_unsaid(arguments, rounds=5, seconds=1)
     check_usual_options(options, arguments)
     return arguments
 

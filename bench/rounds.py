@@ -100,6 +100,13 @@ def add_usual_options(options, rounds, seconds):
     options.add_argument("--json", action="store_true")
 
 
+def choose_unsaid(arguments, **usual):
+    """What was not said on the command line is as usual."""
+    for name, value in usual.items():
+        if getattr(arguments, name) is None:
+            setattr(arguments, name, value)
+
+
 def check_usual_options(options, arguments):
     if arguments.rounds < 1 or not 0 < arguments.seconds <= RUN_SECONDS_MAX / 10:
         options.error(f"at least one round, and at most {RUN_SECONDS_MAX // 10} seconds per run")

@@ -19,7 +19,8 @@ import sys
 import tempfile
 import time
 
-from rounds import (add_usual_options, check_usual_options, number, parse_size, size_text, spread)
+from rounds import (add_usual_options, check_usual_options, choose_unsaid, number, parse_size,
+                    size_text, spread)
 from surroundings import (CONGESTION_CONTROL, PROGRAMS, ROOT, Failed, cpu_seconds,
                           enter_namespace, expect_tools)
 
@@ -262,10 +263,9 @@ def parse_arguments():
     options.add_argument("--chunks", default=None)
     options.add_argument("--sizes", default=None)
     arguments = options.parse_args()
-    usual = (1, QUICK_CHUNKS, QUICK_SIZES) if arguments.quick else (3, CHUNKS, SIZES)
-    for name, value in zip(("rounds", "chunks", "sizes"), usual):
-        if getattr(arguments, name) is None:
-            setattr(arguments, name, value)
+    if arguments.quick:
+        choose_unsaid(arguments, rounds=1, chunks=QUICK_CHUNKS, sizes=QUICK_SIZES)
+    choose_unsaid(arguments, rounds=3, chunks=CHUNKS, sizes=SIZES)
     check_usual_options(options, arguments)
     return arguments
 
