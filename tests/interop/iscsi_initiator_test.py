@@ -147,10 +147,13 @@ class Tgtd(unittest.TestCase):
         copy = subprocess.Popen([WEFT, "disk", "copy", str(image), self.unit],
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         try:
+            # Not before it has begun: a target that was never there is an answer, not a loss.
+            while copy.poll() is None and self.disk.stat().st_blocks == 0:
+                time.sleep(0.001)
             for _ in range(2):
-                time.sleep(0.02)
                 self.stop_target()
                 self.start_target()
+                time.sleep(0.02)
             said, _ = copy.communicate(timeout=100)
         finally:
             if copy.poll() is None:
@@ -158,7 +161,6 @@ class Tgtd(unittest.TestCase):
                 copy.wait()
         self.assertEqual(copy.returncode, 0, said.decode())
         self.assertEqual(self.disk.read_bytes(), image.read_bytes())
-
 
     def test_requests_under_way_outlive_the_target(self):
         bench = subprocess.Popen(
