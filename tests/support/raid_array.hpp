@@ -223,6 +223,7 @@ private:
                 return copy(slot(), home(who, piece));
             case raid::Verb::digest:
             case raid::Verb::flush:
+            case raid::Verb::prepare:
                 return;
         }
     }
