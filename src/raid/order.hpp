@@ -66,14 +66,14 @@ struct Piece {
     std::uint32_t length = 0;
     std::uint32_t slot = 0;
     std::uint64_t home = 0;
-    /// In the peer's memory; combine and solve_pair: the other slot; prepare: as_new, as_change.
+    /// In the peer's memory; combine and solve_pair: the other slot; prepare: as_new and the like.
     std::uint64_t at = 0;
 
     bool operator==(const Piece&) const = default;
 };
 
-/// Whether the digest of what is prepared is that of the slot, or of what it changes at home.
-inline constexpr std::uint64_t as_new = 0, as_change = 1;
+/// Whether the digest of what is prepared is that of the slot, of what it changes at home, or none.
+inline constexpr std::uint64_t as_new = 0, as_change = 1, uncounted = 2;
 
 enum class Phase : std::uint8_t {
     read = 0,    ///< blocks go to the host, or are made ready for peers
