@@ -73,7 +73,7 @@ void OutboundLink::post_what_may() {
         }
         waiting_.pop_front();
     }
-    confirm();
+    confirm_soon();
     if (posted_.empty() || clock_set_) return;
     clock_set_ = true;
     timer_->set(posted_.front().since + options_.patience);
@@ -117,16 +117,29 @@ Result<verbs::LocalMemory> OutboundLink::sink_of(Buffer memory, Posted& posted) 
     return posted.region->local(0, static_cast<std::uint32_t>(memory.size()));
 }
 
+/// When whoever is at it has asked for all it wants to: one answer then speaks for many Writes.
+void OutboundLink::confirm_soon() {
+    const std::uint64_t last = first_serial_ + posted_.size() - 1;
+    if (confirming_ || last <= confirmed_up_to_) return;
+    confirming_ = true;
+    world_.defer([this, alive = std::weak_ptr(alive_)] {
+        if (alive.expired()) return;
+        confirming_ = false;
+        if (!is_over()) confirm();
+    });
+}
+
 /// An answer to a Read comes behind whatever was written before it, so a Read that is posted anyway
 /// will do.
 void OutboundLink::confirm() {
     const std::uint64_t last = first_serial_ + posted_.size() - 1;
     if (last <= confirmed_up_to_ || confirmations_ >= confirmations_max) return;
-    auto& covered = *posted_.back().job.transfer;
+    const auto* covered = posted_.back().job.transfer;
+    if (!covered) return;  // it was blamed, and the connection ends
     auto done = queue_pair().post(
         verbs::SendRequest{.id = confirms | last,
                            .operation = Operation::read,
-                           .remote = {.address = covered.peer.base, .tag = covered.peer.tag}});
+                           .remote = {.address = covered->peer.base, .tag = covered->peer.tag}});
     if (!done) return;
     confirmed_up_to_ = last;
     ++confirmations_;
