@@ -107,18 +107,21 @@ TEST(Journal, WritesEachAloneIfItShall) {
 }
 
 TEST(Journal, LetsMarksWaitForTheNextRecord) {
-    Ring one({.marks_wait = true});
+    int waits = 0;
+    Ring one({.marks_wait = [&] { ++waits; }});
     ASSERT_TRUE(one.append(1, 1));
     one.disk.run();
     one.mark(1);
     EXPECT_FALSE(one.disk.step());
     EXPECT_TRUE(one.journal.has_waiting_marks());
+    EXPECT_EQ(waits, 1);
     const auto flushes = one.disk.flushes;
     ASSERT_TRUE(one.append(2, 1));
     one.disk.run();
     EXPECT_EQ(one.marks, 1);
     EXPECT_EQ(one.disk.flushes - flushes, 1u);
     one.mark(2);
+    EXPECT_EQ(waits, 2);
     one.journal.write_marks();
     one.disk.run();
     EXPECT_EQ(one.marks, 2);
@@ -155,6 +158,20 @@ TEST(Journal, GoesRoundAndRound) {
         one.checkpoint(2);
     }
     EXPECT_GT(one.journal.tail() / one.journal.length(), 10u);
+}
+
+TEST(Journal, IsReadFromMemoryToo) {
+    Ring one({});
+    ASSERT_TRUE(one.append(1, 1));
+    one.disk.run();
+    std::vector<std::byte> image(region.length);
+    DiskAsker asker(one.disk);
+    asker.read(region.offset, image, [](Result<void> how) { EXPECT_TRUE(how); });
+    one.disk.run();
+    const auto read = read_journal(image);
+    ASSERT_TRUE(read);
+    EXPECT_EQ(read->records.size(), 1u);
+    EXPECT_FALSE(read_journal(ConstBuffer(image).first(4096)));
 }
 
 TEST(Journal, EndsAtATornRecord) {
