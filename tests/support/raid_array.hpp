@@ -150,7 +150,7 @@ private:
                 last = &piece;
             }
             if (piece.verb == raid::Verb::digest) {
-                digest.add(digest_of(home(order.to, piece), piece.blend, piece.column));
+                digest.add(digest_of(home(order.to, piece), piece.blend, piece.column, piece.home));
                 digested = true;
             } else {
                 carry_out(order.to, piece);
