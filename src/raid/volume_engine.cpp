@@ -39,11 +39,18 @@ Result<void> VolumeEngine::set_volume(wire::ClusterIdentity cluster, wire::Epoch
 
 void VolumeEngine::try_again() {
     if (halted_) return;
-    for (Run& run : runs_) run.stuck = false;
+    for (auto* runs : {&runs_, &upkeeps_})
+        for (Run& run : *runs) run.stuck = run.held = false;
     std::vector<RunPlace> unheard;
     for (auto run = runs_.begin(); run != runs_.end(); ++run)
         if (run->stage == Stage::unheard) unheard.push_back(run);
     for (auto run : unheard) ask_again(run);
+    start_what_may();
+}
+
+void VolumeEngine::go_on() {
+    for (auto* runs : {&runs_, &upkeeps_})
+        for (Run& run : *runs) run.held = false;
     start_what_may();
 }
 
@@ -138,7 +145,7 @@ bool VolumeEngine::is_due(const Run& run) {
 
 /// Those that came earlier and touch the same rows go first, if one of the two writes.
 bool VolumeEngine::may_start(const Run& run) const {
-    if (run.stage != Stage::waiting || run.stuck) return false;
+    if (run.stage != Stage::waiting || run.stuck || run.held) return false;
     for (const Run& upkeep : upkeeps_)
         if ((upkeep.stage != Stage::waiting || (is_due(upkeep) && !run.begun)) &&
             clash(upkeep, run))
@@ -151,7 +158,7 @@ bool VolumeEngine::may_start(const Run& run) const {
 }
 
 bool VolumeEngine::upkeep_may_start(Run& run) const {
-    if (run.stage != Stage::waiting) return false;
+    if (run.stage != Stage::waiting || run.held) return false;
     for (const Run& other : upkeeps_)
         if (&other != &run && other.stage != Stage::waiting && clash(other, run)) return false;
     for (const Run& host : runs_) {
@@ -246,7 +253,17 @@ Result<void> VolumeEngine::make_up_for(Run& run) const {
     return {};
 }
 
+/// Rebuilding leaves nothing at odds: who is rebuilt is not counted on before it is done.
+bool VolumeEngine::is_held(Run& run) {
+    const bool rebuilds = run.upkeep && run.upkeep->kind == UpkeepKind::rebuild;
+    if (!run.exclusive || rebuilds || owner_.may_write(run.bands)) return false;
+    run.stage = Stage::waiting;
+    run.held = true;
+    return true;
+}
+
 void VolumeEngine::start(RunPlace run) {
+    if (is_held(*run)) return;
     if (auto good = make_up_for(*run); !good) return refuse(run, good.error());
     auto plan = plan_next(*run);
     if (!plan) return refuse(run, plan.error());
