@@ -23,4 +23,7 @@ inline constexpr std::uint8_t stripes_ahead = 32;   ///< rebuilt at a time, beyo
 inline constexpr unsigned complaints = 4;           ///< of a box, before it is counted out
 inline constexpr std::size_t doubtful_stripes = 1024;  ///< whose parity is to be made anew
 
+inline constexpr std::size_t executed_commands = 4096;  ///< of a host, known not to be done twice
+inline constexpr std::size_t executed_hosts = 256;      ///< that is known of, of a volume
+
 }  // namespace weft::raid::limits
