@@ -76,7 +76,7 @@ std::string to_text(const Piece& piece) {
             return "flush";
         case Verb::prepare:
             return "prepare " + slot(piece.slot) + " -> " + home(piece) +
-                   (piece.at == uncounted   ? std::string()
+                   (piece.at == uncounted   ? ""
                     : piece.at == as_change ? ", digest the change" + digested(piece)
                                             : ", digest it" + digested(piece));
     }

@@ -66,14 +66,13 @@ struct Piece {
     std::uint32_t length = 0;
     std::uint32_t slot = 0;
     std::uint64_t home = 0;
-    /// In the peer's memory; combine and solve_pair: the other slot; prepare: how it is digested.
+    /// In the peer's memory; combine and solve_pair: the other slot; prepare: as_new and the like.
     std::uint64_t at = 0;
 
     bool operator==(const Piece&) const = default;
 };
 
-/// Whether the digest of what is prepared is that of the slot, or of what it changes at home, or
-/// nothing: of a row that is not written by all who have a share in it, no sum tells anything.
+/// Whether the digest of what is prepared is that of the slot, of what it changes at home, or none.
 inline constexpr std::uint64_t as_new = 0, as_change = 1, uncounted = 2;
 
 enum class Phase : std::uint8_t {

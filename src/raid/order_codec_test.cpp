@@ -145,8 +145,7 @@ TEST(OrderCodec, TakesWhatIsToBePreparedAtTheEndOfWhatPrepares) {
     EXPECT_FALSE(with_pieces(Phase::commit, true, {prepare})) << "it is decided already";
     auto wrong = prepare;
     wrong.at = 3;
-    EXPECT_FALSE(with_pieces(Phase::stage, true, {wrong}))
-        << "neither new nor a change, nor nothing";
+    EXPECT_FALSE(with_pieces(Phase::stage, true, {wrong})) << "digested in no known way";
     wrong = prepare;
     wrong.home = 1 << 20;
     EXPECT_EQ(with_pieces(Phase::stage, true, {wrong}).error().code, Code::out_of_range);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/parity.hpp"
+#include "raid/checked_disk.hpp"
 
 namespace weft::raid {
 namespace {
@@ -143,6 +144,8 @@ void OrderWork::failed(Error error, Waits on) {
         result_.party = static_cast<std::uint8_t>(party - received_.parties.begin());
     } else if (error.code == Code::out_of_range) {
         result_.outcome = wire::ArrayOutcome::out_of_range;
+    } else if (is_mismatch(error)) {
+        result_.outcome = wire::ArrayOutcome::corrupt;
     }
     next_ = received_.order.pieces.size();
 }
