@@ -23,4 +23,14 @@ inline constexpr std::uint64_t lasting_regions = 1u << 12;  ///< of such maps as
 inline constexpr std::uint8_t stripes_ahead = 32;  ///< rebuilt at a time, beyond the first missing
 inline constexpr unsigned complaints = 4;          ///< of a box, before it is counted out
 
+/// What a box's journal keeps at a time: transactions it was told to prepare, and those it was told
+/// to forget without having heard of them. Together they fit into one answer.
+inline constexpr std::size_t journal_transactions = 1024;
+inline constexpr std::size_t journal_blocks = 1024;           ///< of 4 KiB, in one record
+inline constexpr std::size_t journal_group_bytes = 4u << 20;  ///< written at once, about
+inline constexpr std::size_t checksum_pages = 1024;           ///< kept in memory, of 4 KiB
+
+inline constexpr std::size_t executed_commands = 4096;  ///< of a host, known not to be done twice
+inline constexpr std::size_t executed_hosts = 256;      ///< that is known of, of a volume
+
 }  // namespace weft::raid::limits
