@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/parity.hpp"
+#include "raid/checked_disk.hpp"
 
 namespace weft::raid {
 namespace {
@@ -273,6 +274,8 @@ void OrderWork::failed(const Step& step, Error error) {
         result_.party = static_cast<std::uint8_t>(party - received_.parties.begin());
     } else if (error.code == Code::out_of_range) {
         result_.outcome = wire::ArrayOutcome::out_of_range;
+    } else if (is_mismatch(error)) {
+        result_.outcome = wire::ArrayOutcome::corrupt;
     }
 }
 
