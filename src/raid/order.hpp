@@ -115,6 +115,7 @@ struct Plan {
     std::vector<Order> orders;                               ///< sorted by phase and round
     std::array<std::uint32_t, limits::boxes> box_windows{};  ///< staging each box needs, octets
     std::uint32_t controller_window = 0;                     ///< 0 unless data goes by way of it
+    std::array<std::uint32_t, limits::boxes> to_prepare{};   ///< octets, of a journal's plan
     Mask participants = 0;                                   ///< boxes with something to commit
 
     bool operator==(const Plan&) const = default;
