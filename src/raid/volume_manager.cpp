@@ -26,7 +26,11 @@ void VolumeManager::box_down(const wire::BoxIdentity& box) {
     life_->box_down(box);
 }
 void VolumeManager::answered(CommandTicket ticket, const wire::ArrayAnswer& answer) {
-    life_->answered(ticket, answer);
+    life_->answered(ticket, answer, {});
+}
+void VolumeManager::answered(CommandTicket ticket, const wire::ArrayAnswer& answer,
+                             ConstBuffer data_in) {
+    life_->answered(ticket, answer, data_in);
 }
 void VolumeManager::lost(CommandTicket ticket) {
     life_->lost(ticket);
@@ -123,6 +127,7 @@ void VolumeManager::Life::put_right() {
         changed_ = false;
         for (auto ticket : std::exchange(undeliverable_, {})) engine_.lost(ticket);
         judge_complaints();
+        let_in_who_may();
         settle();
         work_on();
     } while (changed_ || !undeliverable_.empty());

@@ -39,6 +39,7 @@ void VolumeManager::Life::settle() {
     if (auto next = next_volume(volume_, facts(), wishes_)) return keep(*next);
     if (tell_members()) return;
     if (!can_serve()) return stop();
+    if (!resolve_what_is_in_doubt()) return;
     if (!serving_ || applied_.generation != volume_.generation) apply();
     if (std::ranges::any_of(places_, &Place::keep)) keep_marks();
 }
@@ -177,7 +178,7 @@ void VolumeManager::Life::told(const Told& what, const wire::ArrayAnswer& answer
         (answer.outcome == ArrayOutcome::other_generation && answer.generation == what.generation);
     if (is_told) {
         box.generation = what.generation;
-        box.facts.has_part = true;
+        if (!std::exchange(box.facts.has_part, true)) box.recalled.emplace();  // an empty journal
         return;
     }
     if (answer.outcome == ArrayOutcome::other_generation && answer.generation < what.generation &&
@@ -282,7 +283,13 @@ void VolumeManager::Life::take_places(const wire::ArrayVolume& before) {
 }
 
 void VolumeManager::Life::leave_place(std::uint8_t index) {
-    const BoxState& box = boxes_[volume_.members[index].box];
+    const auto& identity = volume_.members[index].box;
+    BoxState& box = boxes_[identity];
+    // What it has prepared and not heard of again it must drop before it is a member once more.
+    if (has_journal() && box.has_session) {
+        box.facts.up = false;
+        greet(identity, box);
+    }
     places_[index].spare.ask(box.facts.failed ? Duration{} : options_.spare_patience);
     say_of(VolumeEventKind::member_absent, index);
 }

@@ -30,6 +30,7 @@ constexpr std::array<const char*, volume_event_kinds> event_words{
     "the store refused a change",
     "another controller is in office",
     "box did not understand an order",
+    "what was prepared did not add up and was not written",
 };
 
 constexpr std::array outcome_words{

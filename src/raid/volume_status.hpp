@@ -36,9 +36,10 @@ enum class VolumeEventKind : std::uint8_t {
     store_failed,       ///< what must be lasting cannot be made so; nothing changes until it can
     deposed,            ///< boxes obey another controller: this one must stop
     malformed_request,  ///< a box did not understand us: a fault of ours, or of its version
+    audit_failed,       ///< what was prepared did not add up, and was not written; `number`: stripe
 };
 inline constexpr std::size_t volume_event_kinds =
-    static_cast<std::size_t>(VolumeEventKind::malformed_request) + 1;
+    static_cast<std::size_t>(VolumeEventKind::audit_failed) + 1;
 
 struct VolumeEvent {
     VolumeEventKind kind{};

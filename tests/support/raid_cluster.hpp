@@ -14,6 +14,7 @@
 
 #include "raid/box.hpp"
 #include "raid/plan.hpp"
+#include "raid/superblock.hpp"
 #include "support/raid_memory.hpp"
 
 namespace weft::test {
@@ -144,23 +145,50 @@ private:
 
 class TestBox final : private raid::BoxOwner {
 public:
-    TestBox(Agenda& agenda, TagTable& tags, const wire::ArraySuperblock& superblock)
-        : disk(agenda, superblock.data_offset + superblock.data_length),
+    /// `was`: what its disk had before it lost its power; none: a new one.
+    TestBox(Agenda& agenda, TagTable& tags, const wire::ArraySuperblock& superblock,
+            const AlignedBytes* was = nullptr)
+        : disk(agenda, raid::part_length(superblock)),
+          journaled(raid::has_journal(superblock)
+                        ? std::make_unique<raid::JournaledDisk>(disk, superblock,
+                                                                raid::JournaledDisk::Options{})
+                        : nullptr),
           network(agenda, tags),
           windows(tags),
-          box(*this, disk, windows, network, superblock, 0) {}
+          box(*this, disk, windows, network, superblock, 0, journaled.get()) {
+        if (was) disk.octets = disk.lasting = *was;
+        if (!journaled) return;
+        ready = false;
+        auto told = [this](Result<void> outcome) {
+            EXPECT_TRUE(outcome);
+            ready = true;
+        };
+        if (was)
+            journaled->recover(told);
+        else
+            journaled->format(told);
+    }
 
     /// The answers so far, by ticket.
     std::map<raid::CommandTicket, wire::ArrayAnswer> answers;
     bool records = true;
     /// Called with every answer, if set.
     std::function<void(raid::CommandTicket, const wire::ArrayAnswer&)> on_answer;
+    std::function<void(raid::CommandTicket, const wire::ArrayAnswer&, std::vector<std::byte>)>
+        on_recall;
+    bool ready = true;  ///< its journal has been read
     std::vector<wire::ArrayPeer> met;
     std::vector<wire::HostSession> admitted, dismissed;
     std::uint64_t room = 0;  ///< the disk may grow to
     SlowDisk disk;
+    std::unique_ptr<raid::JournaledDisk> journaled;
 
 private:
+    void answer_with_data(raid::CommandTicket ticket, const wire::ArrayAnswer& said,
+                          ConstBuffer data) override {
+        if (!on_recall) return answer(ticket, said);
+        on_recall(ticket, said, {data.begin(), data.end()});
+    }
     void answer(raid::CommandTicket ticket, const wire::ArrayAnswer& answer) override {
         const bool first = !records || answers.emplace(ticket, answer).second;
         EXPECT_TRUE(first) << "answered twice";
@@ -186,14 +214,18 @@ public:
 /// A volume of such boxes, and a host with memory under a tag.
 class RaidCluster {
 public:
-    RaidCluster(const raid::Layout& shape, std::uint64_t stripes, std::uint64_t seed)
+    static constexpr std::uint64_t journal_length = 256 << 10;
+
+    RaidCluster(const raid::Layout& shape, std::uint64_t stripes, std::uint64_t seed,
+                wire::ArrayConsistency consistency = wire::ArrayConsistency::none)
         : layout(shape), agenda(seed) {
         wire::ArraySuperblock superblock;
         superblock.cluster.octets[0] = 1;
         superblock.epoch = wire::Epoch{1};
-        superblock.data_offset = 2 * wire::superblock_size;
         superblock.data_length = stripes * layout.chunk_bytes();
+        give_journal(superblock, consistency);
         auto& volume = superblock.volume;
+        volume.consistency = consistency;
         volume.volume.octets[0] = 2;
         volume.generation = wire::Generation{1};
         volume.level = static_cast<std::uint8_t>(layout.level());
@@ -208,7 +240,24 @@ public:
             superblock.place = i;
             superblock.box = volume.members[i].box;
             boxes.push_back(std::make_unique<TestBox>(agenda, tags, superblock));
+            wait_for(*boxes.back());
         }
+    }
+
+    /// Smaller than those of real parts: so that it comes round, and is full at times.
+    static void give_journal(wire::ArraySuperblock& superblock,
+                             wire::ArrayConsistency consistency) {
+        superblock.data_offset = 2 * wire::superblock_size;
+        superblock.journal_offset = superblock.journal_length = 0;
+        if (consistency == wire::ArrayConsistency::none) return;
+        superblock.journal_offset = superblock.data_offset;
+        superblock.journal_length = journal_length;
+        superblock.data_offset += journal_length;
+    }
+    void wait_for(TestBox& box) {
+        while (!box.ready && agenda.step())
+            ;
+        EXPECT_TRUE(box.ready);
     }
 
     wire::ArrayAddress address_of(unsigned box) const {
