@@ -86,9 +86,9 @@ private:
             if (sessions[i].full)
                 return manager->answered(ticket, {.outcome = wire::ArrayOutcome::no_room});
             auto own = superblock;
-            give_journal(own, superblock.volume.consistency);
+            lay_out(own);
             make_box(i, own);
-            wait_for(*boxes[i]);
+            boxes[i]->format();
             std::ranges::copy(raid::encode_superblock(own), boxes[i]->disk.octets.all().begin());
             boxes[i]->disk.lasting = boxes[i]->disk.octets;
             manager->answered(ticket, {});
@@ -137,7 +137,6 @@ public:
     void bring(unsigned i) {
         if (std::exchange(sessions[i].up, true)) return;
         const bool has = boxes[i] != nullptr;
-        if (has) wait_for(*boxes[i]);
         if (has && boxes[i]->box.superblock().epoch < wire::Epoch{epoch}) announce(i);
         const auto known = has ? boxes[i]->box.superblock() : wire::ArraySuperblock{};
         manager->box_up(identities[i], {.has_part = has,
@@ -151,7 +150,9 @@ public:
         const auto known =
             raid::newest_superblock(disk.all().first(4096), disk.all().subspan(4096, 4096));
         ASSERT_TRUE(known);
-        make_box(i, *known, &disk);
+        make_box(i, *known);
+        boxes[i]->disk.octets = boxes[i]->disk.lasting = disk;
+        boxes[i]->recover();
     }
     unsigned add_spare_box() {
         const auto i = static_cast<unsigned>(boxes.size());
@@ -404,8 +405,9 @@ private:
     }
     void listen(unsigned i) {
         boxes[i]->records = false;
-        boxes[i]->on_recall = [this, i](raid::CommandTicket ticket, const wire::ArrayAnswer& answer,
-                                        std::vector<std::byte> data) {
+        boxes[i]->on_data = [this, i](raid::CommandTicket ticket, const wire::ArrayAnswer& answer,
+                                      ConstBuffer octets) {
+            std::vector<std::byte> data(octets.begin(), octets.end());
             agenda.later([this, i, ticket, answer, data = std::move(data)] {
                 const auto number = static_cast<std::uint64_t>(ticket);
                 if (sessions[i].number != (number >> 32 & 0x7fff'ffff)) return;
@@ -427,15 +429,14 @@ private:
         return raid::CommandTicket{static_cast<std::uint64_t>(ticket) | std::uint64_t{session}
                                                                             << 32};
     }
-    void make_box(unsigned i, const wire::ArraySuperblock& superblock,
-                  const AlignedBytes* was = nullptr) {
+    void make_box(unsigned i, const wire::ArraySuperblock& superblock) {
         if (boxes[i]) {
             boxes[i]->windows.vanish();
             boxes[i]->on_answer = nullptr;
-            boxes[i]->on_recall = nullptr;
+            boxes[i]->on_data = nullptr;
             graves.push_back(std::move(boxes[i]));  // disks and peers may still answer it
         }
-        boxes[i] = std::make_unique<TestBox>(agenda, tags, superblock, was);
+        boxes[i] = std::make_unique<TestBox>(agenda, tags, superblock);
         listen(i);
     }
 
