@@ -43,10 +43,16 @@ void VolumeEngine::try_again() {
     std::vector<RunPlace> unheard;
     for (auto* runs : {&runs_, &upkeeps_})
         for (auto run = runs->begin(); run != runs->end(); ++run) {
-            run->stuck = false;
+            run->stuck = run->held = false;
             if (run->stage == Stage::unheard) unheard.push_back(run);
         }
     for (auto run : unheard) ask_again(run);
+    start_what_may();
+}
+
+void VolumeEngine::go_on() {
+    for (auto* runs : {&runs_, &upkeeps_})
+        for (Run& run : *runs) run.held = false;
     start_what_may();
 }
 
@@ -145,7 +151,7 @@ bool VolumeEngine::is_due(const Run& run) {
 
 /// Those that came earlier and touch the same rows go first, if one of the two writes.
 bool VolumeEngine::may_start(const Run& run) const {
-    if (run.stage != Stage::waiting || run.stuck) return false;
+    if (run.stage != Stage::waiting || run.stuck || run.held) return false;
     for (const Run& upkeep : upkeeps_)
         if ((upkeep.stage != Stage::waiting || (is_due(upkeep) && !run.begun)) &&
             clash(upkeep, run))
@@ -158,7 +164,7 @@ bool VolumeEngine::may_start(const Run& run) const {
 }
 
 bool VolumeEngine::upkeep_may_start(Run& run) const {
-    if (run.stage != Stage::waiting) return false;
+    if (run.stage != Stage::waiting || run.held) return false;
     for (const Run& other : upkeeps_)
         if (&other != &run && other.stage != Stage::waiting && clash(other, run)) return false;
     for (const Run& host : runs_) {
@@ -260,6 +266,15 @@ Result<void> VolumeEngine::make_up_for(Run& run) const {
     return {};
 }
 
+/// Rebuilding leaves nothing at odds: who is rebuilt is not counted on before it is done.
+bool VolumeEngine::is_held(Run& run) {
+    const bool rebuilds = run.upkeep && run.upkeep->kind == UpkeepKind::rebuild;
+    if (!run.exclusive || rebuilds || owner_.may_write(run.bands)) return false;
+    run.stage = Stage::waiting;
+    run.held = true;
+    return true;
+}
+
 wire::TransactionNumber VolumeEngine::number_of(std::uint64_t count) const {
     constexpr unsigned count_bits = 40;
     return wire::TransactionNumber{static_cast<std::uint64_t>(epoch_) << count_bits | count};
@@ -298,6 +313,7 @@ void VolumeEngine::start(RunPlace run) {
         answer(*run, {});
         return erase(run);
     }
+    if (is_held(*run)) return;
     if (auto good = make_up_for(*run); !good) return refuse(run, good.error());
     auto plan = plan_next(*run);
     if (!plan) return refuse(run, plan.error());

@@ -44,6 +44,9 @@ public:
                             const wire::ArrayAnswer& answer) = 0;
     /// A box is short of windows: those concerned wait for try_again().
     virtual void no_room(BoxIndex) {}
+    /// Whether a write in these rows may begin: what must be lasting before it is. False: it waits
+    /// for go_on().
+    virtual bool may_write(std::span<const Band>) { return true; }
     /// A write is about to be sent out. What it has not completed, it may have begun.
     virtual void writing(std::span<const Band>) {}
     /// A write was given up amid its commit: parity of these rows may be wrong.
@@ -82,6 +85,8 @@ public:
     void halt() { halted_ = true; }
     /// What is stuck, or waits for room, goes on.
     void try_again();
+    /// Writes that were not allowed to begin are asked for again.
+    void go_on();
     /// What is stuck, or could not be begun, is answered so; of an engine that is halted also what
     /// fails later.
     void give_up(Error why);
@@ -130,6 +135,7 @@ private:
         Stage stage = Stage::waiting;
         bool begun = false;                ///< has been planned before: its rows are its own
         bool stuck = false;                ///< until set_volume() or try_again()
+        bool held = false;                 ///< until go_on(): it may not write yet
         bool failed = false;               ///< an order of this turn was
         bool committed = false;            ///< orders that write home were sent
         bool decided = false;              ///< by a journal's rule: not all have acknowledged it
@@ -172,6 +178,7 @@ private:
     Result<Plan> plan_flush_if_any() const;
     Result<Plan> plan_next(Run& run) const;
     Result<void> make_up_for(Run& run) const;
+    bool is_held(Run& run);
     void refuse(RunPlace run, Error why);
     void erase(RunPlace run);
     void send_turn(RunPlace run);

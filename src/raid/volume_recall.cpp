@@ -76,13 +76,28 @@ void VolumeManager::Life::note_executed(const Recalled& recalled) {
             engine_.executed().note(record.host_identity, record.host_command);
 }
 
-/// The home of a stripe is the same on every box.
-void VolumeManager::Life::note_missed(std::uint8_t place, std::uint64_t home,
+/// The home of a stripe is the same on every box. Of one that has just been counted out it is not
+/// yet known what it lacks: that will begin with what is logged.
+void VolumeManager::Life::note_missed(std::uint8_t index, std::uint64_t home,
                                       std::uint64_t home_end) {
-    if (!places_[place].lacks || home >= home_end) return;
+    if (home >= home_end) return;
+    RegionMap missed(volume_.stripes);
     const std::uint64_t last = std::min((home_end - 1) / volume_.chunk_bytes, volume_.stripes - 1);
     for (std::uint64_t stripe = home / volume_.chunk_bytes; stripe <= last; ++stripe)
-        places_[place].lacks->add(stripe);
+        missed.add(stripe);
+    Place& place = places_[index];
+    log_.wrote(missed);
+    if (place.lacks) place.lacks->add(missed);
+    if (place.lasting) place.lasting->want(missed);
+}
+
+/// What absent members lack is lasting.
+bool VolumeManager::Life::has_kept_what_is_missed() const {
+    for (std::uint8_t i = 0; i < volume_.boxes; ++i)
+        if (volume_.members[i].state == ArrayMemberState::absent && places_[i].lasting &&
+            places_[i].lasting->is_due())
+            return false;
+    return true;
 }
 
 /// Once, before anything is served. True: nothing is in doubt any more.
@@ -111,7 +126,8 @@ bool VolumeManager::Life::resolve_what_is_in_doubt() {
         }
         all_told = tell_outcome(resolution) && all_told;
     }
-    resolved_ = all_told;
+    // Once it counts as settled, the journals no longer say who has missed it.
+    resolved_ = all_told && has_kept_what_is_missed();
     changed_ = changed_ || resolved_;
     return resolved_;
 }
@@ -156,8 +172,6 @@ void VolumeManager::Life::let_in_who_may() {
         if (held) continue;
         box.facts.up = true;
         changed_ = true;
-        // It may be back before its loss had any consequence: what waits for it must hear of it.
-        if (has_journal() && serving_ && is_counted_on(identity)) engine_.try_again();
     }
 }
 
