@@ -39,6 +39,7 @@ constexpr std::array outcome_words{
     "done",        "wrong cluster",       "wrong volume", "wrong box",
     "other epoch", "other generation",    "malformed",    "out of range",
     "no room",     "passive side failed", "disk failed",  "unknown transaction",
+    "no space",    "already there",
 };
 
 constexpr std::array state_words{"starting",   "healthy", "degraded",
