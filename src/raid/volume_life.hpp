@@ -176,6 +176,9 @@ private:
     void no_room(BoxIndex box) override;
     void writing(std::span<const Band> bands) override;
     void doubtful(std::span<const Band> bands) override;
+    void block_corrupt(BoxIndex box, std::uint64_t stripe) override;
+    void block_healed(BoxIndex box, std::uint64_t stripe) override;
+    void block_lost(BoxIndex box, std::uint64_t stripe) override;
 
     // volume_healing.cpp: rebuilding, scrubbing, flushing
     void work_on();
@@ -230,6 +233,7 @@ private:
     std::uint64_t scrubs_ = 0;  ///< begun: tells the work of one from that of another
     std::uint64_t scrub_next_ = 0;
     std::vector<std::uint64_t> scrub_again_, to_repair_;
+    std::set<std::uint64_t> lost_;        ///< stripes with blocks of which it was said
     RegionMap doubtful_{0};               ///< stripes whose parity is to be made anew
     std::vector<std::uint64_t> to_mend_;  ///< of them, those of one region that are next
     bool flushing_ = false;
