@@ -29,7 +29,7 @@ void blend(const Piece& piece, ConstBuffer from, Buffer into) {
 
 bool is_computed(Verb verb) {
     return verb == Verb::combine || verb == Verb::clear || verb == Verb::solve_pair ||
-           verb == Verb::solve_diagonal;
+           verb == Verb::solve_diagonal || verb == Verb::prepare;  // which the box does, at the end
 }
 
 /// Whether something is done to the octets on their way.
