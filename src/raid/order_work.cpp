@@ -96,7 +96,8 @@ void OrderWork::retire_what_ended() {
 void OrderWork::retire(const Step& step) {
     const Piece& piece = pieces()[step.piece];
     if (piece.verb == Verb::digest)
-        result_.digest.add(digest_of(step.landed, piece.blend, piece.column));
+        result_.digest.add(
+            digest_of(step.landed, piece.blend, piece.column, piece.home + step.begin));
     else if (!step.landed.empty() && piece.verb != Verb::send_home)
         blend(piece, step.landed, slot_of(piece).subspan(step.begin, step.size));
 }

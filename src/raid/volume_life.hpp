@@ -250,6 +250,7 @@ private:
     Storing storing_ = Storing::nothing;
     bool started_ = false, starting_ = false, serving_ = false, deposed_ = false, given_up_ = false;
     bool start_expired_ = false, deposing_ = false;
+    bool back_in_time_ = false;
     bool resolved_ = false;  ///< nothing of earlier controllers is in doubt any more
     unsigned visits_ = 0;
     bool putting_right_ = false, changed_ = false;

@@ -86,15 +86,19 @@ void VolumeManager::Life::note_executed(const Recalled& recalled) {
             engine_.executed().note(record.host_identity, record.host_command);
 }
 
-/// The home of a stripe is the same on every box.
-void VolumeManager::Life::note_missed(std::uint8_t place, std::uint64_t home,
+/// The home of a stripe is the same on every box. Of one that has just been counted out it is not
+/// yet known what it lacks: that will begin with what is logged.
+void VolumeManager::Life::note_missed(std::uint8_t index, std::uint64_t home,
                                       std::uint64_t home_end) {
     if (home >= home_end) return;
+    RegionMap missed(volume_.stripes);
     const std::uint64_t last = std::min((home_end - 1) / volume_.chunk_bytes, volume_.stripes - 1);
-    for (std::uint64_t stripe = home / volume_.chunk_bytes; stripe <= last; ++stripe) {
-        if (places_[place].lacks) places_[place].lacks->add(stripe);
-        if (places_[place].lasting) places_[place].lasting->want(stripe);
-    }
+    for (std::uint64_t stripe = home / volume_.chunk_bytes; stripe <= last; ++stripe)
+        missed.add(stripe);
+    Place& place = places_[index];
+    log_.wrote(missed);
+    if (place.lacks) place.lacks->add(missed);
+    if (place.lasting) place.lasting->want(missed);
 }
 
 /// Whether what was noted so is not yet lasting. Until it is, nobody may forget the transactions
@@ -181,8 +185,6 @@ void VolumeManager::Life::let_in_who_may() {
         if (held) continue;
         box.facts.up = true;
         changed_ = true;
-        // It may be back before its loss had any consequence: what waits for it must hear of it.
-        if (has_journal() && serving_ && is_counted_on(identity)) engine_.try_again();
     }
 }
 
