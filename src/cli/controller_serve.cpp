@@ -40,9 +40,13 @@ class Store {
 public:
     Store(LinuxWorld& world, const Wishes& wishes) {
         if (!wishes.etcd.empty()) {
+            // Two members may be silent before the third is asked, and all of it within the lease.
+            constexpr Duration longest = std::chrono::seconds(2);
+            const Duration tenth{std::lround(wishes.lease_seconds * 1e8)};
             etcd_ = std::make_unique<store::EtcdStore>(
                 world, store::EtcdStore::Options{.members = tcp_addresses_of(wishes.etcd),
-                                                 .prefix = wishes.etcd_prefix});
+                                                 .prefix = wishes.etcd_prefix,
+                                                 .patience = std::min(tenth, longest)});
             return;
         }
         auto opened = store::SqliteStore::open(world, wishes.state);

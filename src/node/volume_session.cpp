@@ -14,6 +14,8 @@ constexpr Duration first_pause = std::chrono::milliseconds(100);
 constexpr Duration longest_pause = std::chrono::seconds(2);
 /// Where there are several controllers, one of them will be in office soon.
 constexpr Duration longest_pause_of_several = std::chrono::milliseconds(250);
+/// And one that is paused, or has lost its power, is not waited for as long as if it were the only.
+constexpr Duration silence_of_several = std::chrono::milliseconds(1500);
 /// A session begins with news of the unit, told once for each.
 constexpr unsigned attempts_max = 8;
 
@@ -26,6 +28,7 @@ IscsiInitiatorOptions initiator_options(const VolumeSession::Options& options,
     made.initiator_name = "iqn.2026-11.io.weft:host." + options.host_name;
     made.send_writes_again = false;
     made.command_patience = options.command_patience;
+    if (options.controllers.size() > 1) made.silence = silence_of_several;
     made.patience = Duration{};  // the first loss is the end: a new session is another object
     return made;
 }

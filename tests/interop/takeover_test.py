@@ -71,6 +71,7 @@ class Writer(threading.Thread):
 
 class TakeoverCase(unittest.TestCase):
     store = ()
+    lease = LEASE
 
     def setUp(self):
         kept = tempfile.TemporaryDirectory()
@@ -79,8 +80,9 @@ class TakeoverCase(unittest.TestCase):
         self.cluster = Cluster(WEFT, self.path)
         self.addCleanup(self.cluster.stop)
         self.begin_store()
-        self.cluster.start_controller("127.0.0.1:0", "--standby", "--lease", LEASE, *self.store)
-        self.cluster.start_standby("standby", "127.0.0.1:0", "--lease", LEASE, *self.store)
+        self.cluster.start_controller("127.0.0.1:0", "--standby", "--lease", self.lease,
+                                      *self.store)
+        self.cluster.start_standby("standby", "127.0.0.1:0", "--lease", self.lease, *self.store)
         for name in NAMES:
             self.cluster.start_box(name, "64M")
             self.cluster.add_box(name)
@@ -136,7 +138,7 @@ class TakeoverCase(unittest.TestCase):
         return count
 
     def report(self, what, seconds):
-        print(f"{what}: {seconds:.2f} s to the first completed write (lease {LEASE} s)", flush=True)
+        print(f"{what}: {seconds:.2f} s to the first completed write (lease {self.lease} s)", flush=True)
 
 
 class Sqlite(TakeoverCase):
