@@ -76,8 +76,9 @@ std::string to_text(const Piece& piece) {
             return "flush";
         case Verb::prepare:
             return "prepare " + slot(piece.slot) + " -> " + home(piece) +
-                   (piece.at == as_change ? ", digest the change" : ", digest it") +
-                   digested(piece);
+                   (piece.at == uncounted   ? ""
+                    : piece.at == as_change ? ", digest the change" + digested(piece)
+                                            : ", digest it" + digested(piece));
     }
     return "nothing";
 }

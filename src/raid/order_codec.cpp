@@ -78,8 +78,7 @@ Result<void> check_ranges(const Piece& piece, std::uint32_t window, std::uint64_
             return Error{Code::malformed};
         if (!within(piece.at, piece.length, window)) return Error{Code::out_of_range};
     }
-    if (piece.verb == Verb::prepare && piece.at != as_new && piece.at != as_change)
-        return Error{Code::malformed};
+    if (piece.verb == Verb::prepare && piece.at > uncounted) return Error{Code::malformed};
     if (uses_home(piece.verb) && !within(piece.home, piece.length, home_length))
         return Error{Code::out_of_range};
     return {};

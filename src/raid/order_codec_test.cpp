@@ -144,8 +144,8 @@ TEST(OrderCodec, TakesWhatIsToBePreparedAtTheEndOfWhatPrepares) {
     EXPECT_FALSE(with_pieces(Phase::stage, false, {prepare})) << "an order that prepares nothing";
     EXPECT_FALSE(with_pieces(Phase::commit, true, {prepare})) << "it is decided already";
     auto wrong = prepare;
-    wrong.at = 2;
-    EXPECT_FALSE(with_pieces(Phase::stage, true, {wrong})) << "neither new nor a change";
+    wrong.at = 3;
+    EXPECT_FALSE(with_pieces(Phase::stage, true, {wrong})) << "digested in no known way";
     wrong = prepare;
     wrong.home = 1 << 20;
     EXPECT_EQ(with_pieces(Phase::stage, true, {wrong}).error().code, Code::out_of_range);
