@@ -138,7 +138,8 @@ class TakeoverCase(unittest.TestCase):
         return count
 
     def report(self, what, seconds):
-        print(f"{what}: {seconds:.2f} s to the first completed write (lease {self.lease} s)", flush=True)
+        print(f"{what}: {seconds:.2f} s to the first completed write (lease {self.lease} s)",
+              flush=True)
 
 
 class Sqlite(TakeoverCase):
