@@ -78,8 +78,8 @@ private:
     void receive(Call& call) override;
     void forget(Call&) override {}  // its work cannot be broken off, and answers when it has ended
     // BoxPartOwner
-    void part_answered(BoxPart& part, raid::CommandTicket ticket,
-                       const wire::ArrayAnswer& answer) override;
+    void part_answered(BoxPart& part, raid::CommandTicket ticket, const wire::ArrayAnswer& answer,
+                       ConstBuffer data) override;
     void meet(std::span<const wire::ArrayPeer> boxes) override;
     void admit(const wire::ArrayHostAdmission& host) override;
     void dismiss(wire::HostSession host) override;
@@ -128,7 +128,7 @@ private:
     Result<std::unique_ptr<BoxWindows>> take_windows();
     std::unique_ptr<BoxPart> make_part_on(std::unique_ptr<BlockDevice> disk) {
         BoxPartOwner& owner = *this;
-        return std::make_unique<BoxPart>(owner, std::move(disk));
+        return std::make_unique<BoxPart>(owner, world_, std::move(disk));
     }
     void tell(const std::string& what) {
         if (hear_) hear_(what);

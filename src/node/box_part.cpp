@@ -3,6 +3,8 @@
 
 namespace weft::node {
 
+constexpr Duration marks_wait_for = std::chrono::milliseconds(1);
+
 void BoxPart::load(Told told) {
     told_ = std::move(told);
     memory_ = image_;
@@ -30,8 +32,23 @@ void BoxPart::create(const wire::ArraySuperblock& superblock, Told told) {
 }
 
 void BoxPart::completed(Result<void> outcome) {
-    if (outcome && operation == BlockOperation::read) outcome = take_superblocks();
-    std::exchange(told_, nullptr)(outcome);
+    const bool is_loaded = operation == BlockOperation::read;
+    if (outcome && is_loaded) outcome = take_superblocks();
+    if (!outcome || !raid::has_journal(superblock_)) return std::exchange(told_, nullptr)(outcome);
+    open_journal();
+    if (is_loaded)
+        journaled_->recover([this](Result<void>) { std::exchange(told_, nullptr)({}); });
+    else
+        journaled_->format(
+            [this](Result<void> formatted) { std::exchange(told_, nullptr)(formatted); });
+}
+
+/// Marks wait a moment for the next record: no flush is for them alone while there is work.
+void BoxPart::open_journal() {
+    raid::JournaledDisk::Options options;
+    options.journal.marks_wait = [this] { marks_timer_->set(world_.now() + marks_wait_for); };
+    journaled_ = std::make_unique<raid::JournaledDisk>(*disk_, superblock_, options);
+    marks_timer_ = world_.make_timer([this] { journaled_->write_marks(); });
 }
 
 Result<void> BoxPart::take_superblocks() {
@@ -53,7 +70,8 @@ Result<void> BoxPart::make_room(std::uint64_t octets) {
 void BoxPart::start(std::unique_ptr<BoxWindows> windows, raid::PeerTransfers& peers) {
     windows_ = std::move(windows);
     raid::BoxOwner& owner = *this;
-    box_ = std::make_unique<raid::Box>(owner, *disk_, *windows_, peers, superblock_, copy_);
+    box_ = std::make_unique<raid::Box>(owner, *disk_, *windows_, peers, superblock_, copy_,
+                                       journaled_.get());
 }
 
 std::unique_ptr<BoxWindows> BoxPart::stop() {

@@ -190,6 +190,7 @@ void ControllerVolume::transfer(scsi::VendorCall& call, const wire::HostCommandB
                       .identity = wire::identity_of(asked->session)};
     command.session = asked->session;
     command.command = asked->command;
+    command.host_identity = host->second.identity;
     manager_.submit(command);
 }
 

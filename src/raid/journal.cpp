@@ -36,6 +36,7 @@ std::vector<Buffer> take_front(std::vector<Buffer>& list, std::uint64_t length) 
 
 Journal::Journal(BlockDevice& disk, DiskRegion region, const JournalOptions& options)
     : disk_(disk),
+      asker_(disk),
       region_(region),
       ring_length_(journal_ring_length(region.length)),
       options_(options) {}
@@ -76,13 +77,18 @@ void Journal::mark(const wire::ArrayJournalMark& mark, Appended told) {
 }
 
 void Journal::write_marks() {
+    if (marks_.empty()) return;
     marks_due_ = true;
     pump();
 }
 
 void Journal::pump() {
     if (writing_ || failed_) return;
-    if (records_.empty() && (marks_.empty() || (options_.marks_wait && !marks_due_))) return;
+    if (records_.empty() && marks_.empty()) return;
+    if (records_.empty() && options_.marks_wait && !marks_due_) {
+        if (!std::exchange(marks_asked_, true)) options_.marks_wait();
+        return;
+    }
     writing_ = true;
     group_ = {};
     group_.at = state_.head;
@@ -109,7 +115,7 @@ void Journal::take_marks() {
         for (auto& each : told) group_.told.emplace_back(entry, std::move(each));
         if (!options_.groups) break;
     }
-    marks_due_ = false;
+    marks_due_ = marks_asked_ = !marks_.empty();
 }
 
 void Journal::take_records() {
@@ -151,14 +157,14 @@ void Journal::write_group() {
     const std::uint64_t most = round_down(disk_.traits().maximum_transfer, journal_block);
     const std::uint64_t size = std::min({group_.length - group_.written, ring_length_ - at, most});
     group_.written += size;
-    write_disk(disk_, region_.offset + journal_ring_offset + at, take_front(group_.octets, size),
-               [this](Result<void> outcome) { group_written(outcome); });
+    asker_.write(region_.offset + journal_ring_offset + at, take_front(group_.octets, size),
+                 [this](Result<void> outcome) { group_written(outcome); });
 }
 
 void Journal::group_written(Result<void> outcome) {
     if (!outcome) return fail(outcome.error());
     if (group_.written < group_.length) return write_group();
-    flush_disk(disk_, [this](Result<void> flushed) { group_flushed(flushed); });
+    asker_.flush([this](Result<void> flushed) { group_flushed(flushed); });
 }
 
 void Journal::group_flushed(Result<void> outcome) {
@@ -189,12 +195,12 @@ void Journal::read(std::uint64_t at, Buffer into, Told told) {
     const std::uint64_t most = round_down(disk_.traits().maximum_transfer, journal_block);
     const auto size = static_cast<std::size_t>(
         std::min({std::uint64_t{into.size()}, ring_length_ - place, most}));
-    read_disk(disk_, region_.offset + journal_ring_offset + place, into.first(size),
-              [this, at = at + size, rest = into.subspan(size),
-               told = std::move(told)](Result<void> outcome) mutable {
-                  if (!outcome || rest.empty()) return told(outcome);
-                  read(at, rest, std::move(told));
-              });
+    asker_.read(region_.offset + journal_ring_offset + place, into.first(size),
+                [this, at = at + size, rest = into.subspan(size),
+                 told = std::move(told)](Result<void> outcome) mutable {
+                    if (!outcome || rest.empty()) return told(outcome);
+                    read(at, rest, std::move(told));
+                });
 }
 
 void Journal::write_checkpoint(std::size_t freed, JournalCheckpoint next, Told told) {
@@ -214,9 +220,9 @@ void Journal::write_checkpoint(std::size_t freed, JournalCheckpoint next, Told t
     checkpoint_told_ = std::move(told);
     checkpoint_octets_ = encode_journal_checkpoint(next_checkpoint_);
     const std::uint64_t slot = (state_.slot ^ 1) * wire::journal_checkpoint_bytes;
-    write_disk(disk_, region_.offset + slot, {checkpoint_octets_}, [this](Result<void> written) {
+    asker_.write(region_.offset + slot, {checkpoint_octets_}, [this](Result<void> written) {
         if (!written) return checkpoint_ended(written);
-        flush_disk(disk_, [this](Result<void> flushed) { checkpoint_ended(flushed); });
+        asker_.flush([this](Result<void> flushed) { checkpoint_ended(flushed); });
     });
 }
 

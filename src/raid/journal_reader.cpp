@@ -6,6 +6,8 @@
 #include "base/bytes.hpp"
 #include "base/check.hpp"
 #include "base/crc32c.hpp"
+#include "block/admission.hpp"
+#include "block/scatter.hpp"
 
 namespace weft::raid {
 
@@ -15,6 +17,22 @@ namespace {
 
 constexpr std::size_t search_bytes = 256 * journal_block;
 
+/// A disk that is only there to be read.
+class ImageDisk final : public BlockDevice {
+public:
+    explicit ImageDisk(ConstBuffer octets) : octets_(octets) {}
+    BlockTraits traits() const override { return {.size = octets_.size(), .read_only = true}; }
+    void submit(BlockRequest& request) override {
+        if (auto refusal = block::refusal_of(request, traits())) return request.completed(*refusal);
+        block::copy_in(octets_.subspan(request.offset, request.length),
+                       {request.memory, 0, request.length});
+        request.completed({});
+    }
+
+private:
+    ConstBuffer octets_;
+};
+
 std::uint32_t block_number(std::uint64_t at, std::uint64_t ring_length) {
     return static_cast<std::uint32_t>(at % ring_length / journal_block);
 }
@@ -22,7 +40,10 @@ std::uint32_t block_number(std::uint64_t at, std::uint64_t ring_length) {
 }  // namespace
 
 JournalReader::JournalReader(BlockDevice& disk, DiskRegion region)
-    : disk_(disk), region_(region), ring_length_(journal_ring_length(region.length)) {}
+    : disk_(disk),
+      asker_(disk),
+      region_(region),
+      ring_length_(journal_ring_length(region.length)) {}
 
 void JournalReader::read(Told told) {
     told_ = std::move(told);
@@ -50,7 +71,7 @@ void JournalReader::advance() {
 
 void JournalReader::ask(std::uint64_t disk_offset, Buffer into) {
     waiting_ = true;
-    read_disk(disk_, disk_offset, into, [this](Result<void> outcome) { answered(outcome); });
+    asker_.read(disk_offset, into, [this](Result<void> outcome) { answered(outcome); });
 }
 
 /// In parts: the ring may end amid it, and a disk has its longest transfer.
@@ -164,6 +185,14 @@ void JournalReader::accept() {
     last_run_ = record.run;
     image_.records.push_back({entry, std::move(head_)});
     begin_record();
+}
+
+Result<JournalImage> read_journal(ConstBuffer journal) {
+    ImageDisk disk(journal);
+    JournalReader reader(disk, {.offset = 0, .length = journal.size()});
+    Result<JournalImage> image{Error{.code = Code::io_failed}};
+    reader.read([&](Result<JournalImage> read) { image = std::move(read); });
+    return image;
 }
 
 // ------------------------------------------------------------------------ was that really the end

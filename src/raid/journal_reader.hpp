@@ -52,6 +52,7 @@ private:
     bool shows_loss(ConstBuffer octets) const;
 
     BlockDevice& disk_;
+    DiskAsker asker_;
     DiskRegion region_;
     std::uint64_t ring_length_;
     Told told_;
@@ -66,5 +67,8 @@ private:
     std::uint64_t last_run_ = 0;
     std::uint64_t searched_ = 0;
 };
+
+/// Of a journal that is in memory as a whole, for people to look at.
+Result<JournalImage> read_journal(ConstBuffer journal);
 
 }  // namespace weft::raid

@@ -30,6 +30,7 @@ constexpr std::array<const char*, volume_event_kinds> event_words{
     "the store refused a change",
     "another controller is in office",
     "box did not understand an order",
+    "what was prepared did not add up and was not written",
     "stripes are in doubt since a controller was lost: their parity is made anew",
     "box lost its power and cannot be spared: what was not flushed may be lost",
 };

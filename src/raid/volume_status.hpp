@@ -36,6 +36,7 @@ enum class VolumeEventKind : std::uint8_t {
     store_failed,       ///< what must be lasting cannot be made so; nothing changes until it can
     deposed,            ///< boxes obey another controller: this one must stop
     malformed_request,  ///< a box did not understand us: a fault of ours, or of its version
+    audit_failed,       ///< what was prepared did not add up, and was not written; `number`: stripe
     stripes_doubtful,   ///< `number`: that were being written when a controller was lost
     writes_lost,        ///< a box that cannot be spared lost its power; `number`: stripes unflushed
 };
