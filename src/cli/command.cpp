@@ -31,9 +31,13 @@ constexpr Command table[] = {
      "Say who uses the targets of a running export", session_list},
     {"box serve", "--name NAME --data FOLDER --size SIZE --listen HOST:PORT [--key FILE] [--json]",
      "Be a box of an array: keep parts of volumes", box_serve},
-    {"controller serve", "--state FILE --listen HOST:PORT [--reach HOST] [--key FILE] "
-     "[--data-path third-party|inband] [--json]",
+    {"controller serve", "(--state FILE | --etcd HOST:PORT,…) --listen HOST:PORT [--standby] "
+     "[--reach HOST] [--key FILE] [--data-path third-party|inband] [--json]",
      "Be the controller of an array: know its boxes, serve its volumes", controller_serve},
+    {"controller status", "--controller HOST:PORT,… [--json]",
+     "Say which of the controllers of an array is in office", controller_status},
+    {"controller step-down", "--controller HOST:PORT,… [--json]",
+     "Let the controller in office give way to a standby", controller_step_down},
     {"box add", "NAME HOST:PORT --controller HOST:PORT [--join] [--json]",
      "Let a box belong to an array", box_add},
     {"box list", "--controller HOST:PORT [--json]",
@@ -75,7 +79,7 @@ constexpr Command table[] = {
      "Limit how fast a volume is rebuilt", rebuild_rate},
     {"scrub", "VOLUME [--repair] [--stop] [--wait] --controller HOST:PORT [--json]",
      "Look whether the boxes of a volume agree", scrub},
-    {"host attach", "VOLUME --controller HOST:PORT (--nbd-unix PATH | --nbd HOST:PORT | "
+    {"host attach", "VOLUME --controller HOST:PORT,… (--nbd-unix PATH | --nbd HOST:PORT | "
      "--iscsi HOST:PORT)…",
      "Attach to a volume and serve it to programs of this machine", host_attach},
     {"host list", "--controller HOST:PORT [--json]",

@@ -61,6 +61,8 @@ int session_list(const Command& self, const Arguments& arguments);
 int box_serve(const Command& self, const Arguments& arguments);
 int examine(const Command& self, const Arguments& arguments);
 int controller_serve(const Command& self, const Arguments& arguments);
+int controller_status(const Command& self, const Arguments& arguments);
+int controller_step_down(const Command& self, const Arguments& arguments);
 int box_add(const Command& self, const Arguments& arguments);
 int box_list(const Command& self, const Arguments& arguments);
 int box_remove(const Command& self, const Arguments& arguments);

@@ -21,6 +21,7 @@ using node::ControllerNode;
 struct Desk {
     World& world;
     ControllerNode& controller;
+    const std::function<void()>& step_down;
     const json& request;
     const ManagementServer::Reply& reply;
 
@@ -207,6 +208,38 @@ void list_slow(const Desk& desk) {
     }));
 }
 
+const char* name_of(node::OfficeReport::State state) {
+    using State = node::OfficeReport::State;
+    switch (state) {
+        case State::standby:
+            return "standby";
+        case State::in_office:
+            return "in office";
+        case State::doubtful:
+            return "in doubt";
+        case State::deposed:
+            return "deposed";
+        default:
+            return "stepped down";
+    }
+}
+
+void controller_status(const Desk& desk) {
+    const auto office = desk.controller.office();
+    desk.reply({{"state", name_of(office.state)},
+                {"epoch", static_cast<std::uint64_t>(office.epoch)},
+                {"holder", office.holder},
+                {"lease_ms", office.lease / std::chrono::milliseconds(1)},
+                {"lease_left_ms", office.left_ms},
+                {"address", show_address(desk.controller.address())}});
+}
+
+/// Told first: then nobody may be left to tell it.
+void step_down(const Desk& desk) {
+    desk.reply(json::object());
+    desk.world.defer(desk.step_down);
+}
+
 using Handler = void (*)(const Desk& desk);
 
 const std::map<std::string, Handler>& handlers() {
@@ -264,6 +297,8 @@ const std::map<std::string, Handler>& handlers() {
         {"list hosts", list_hosts},
         {"list events", list_events},
         {"list slow operations", list_slow},
+        {"controller status", controller_status},
+        {"step down", step_down},
     };
     return table;
 }
@@ -278,11 +313,16 @@ json event_json(const World& world, const node::ControllerEvent& event) {
             {"what", event.what}};
 }
 
-void answer_management(World& world, ControllerNode& controller, const json& request,
+void answer_management(World& world, ControllerNode& controller,
+                       const std::function<void()>& step_down, const json& request,
                        const ManagementServer::Reply& reply) {
-    auto found = handlers().find(request.value("do", ""));
+    const auto wish = request.value("do", "");
+    auto found = handlers().find(wish);
     if (found == handlers().end()) throw Refusal{"this controller does not know how to do that"};
-    found->second({world, controller, request, reply});
+    if (!controller.in_office() && wish != "controller status")
+        throw Refusal{fmt::format("this controller is not in office: {}",
+                                  name_of(controller.office().state))};
+    found->second({world, controller, step_down, request, reply});
 }
 
 }  // namespace weft::cli

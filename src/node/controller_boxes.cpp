@@ -23,16 +23,6 @@ struct ControllerNode::Adding {
     Told told;
 };
 
-namespace {
-
-std::string written(const Address& address) {
-    const bool bracketed = address.host.find(':') != std::string::npos;
-    return (bracketed ? "[" + address.host + "]" : address.host) + ":" +
-           std::to_string(address.port);
-}
-
-}  // namespace
-
 void ControllerNode::forget_later(std::unique_ptr<ControllerBox> box) {
     std::shared_ptr<ControllerBox> over = std::move(box);
     world_.defer([over] {});  // it may be telling us something right now
@@ -168,8 +158,9 @@ class ControllerNode::Joining final : public raid::MetadataElection {
 public:
     Joining(ControllerNode& owner, wire::ClusterIdentity cluster, wire::Epoch later_than,
             std::function<void(bool)> told)
-        : owner_(owner), cluster_(cluster), told_(std::move(told)) {
+        : owner_(owner), cluster_(cluster), asked_(owner.world_.now()), told_(std::move(told)) {
         beyond = later_than;
+        owner.lease_.fill_in(*this);
     }
 
     void completed(Result<void> outcome) override {
@@ -177,12 +168,14 @@ public:
         --owner_.commits_;
         owner_.joining_ = false;
         if (!outcome) return told_(false);
+        owner_.lease_.moved_to(epoch, asked_);
         owner_.joined(cluster_, epoch, told_);
     }
 
 private:
     ControllerNode& owner_;
     wire::ClusterIdentity cluster_;
+    Instant asked_;
     std::function<void(bool)> told_;
 };
 
@@ -216,6 +209,12 @@ void ControllerNode::joined(wire::ClusterIdentity cluster, wire::Epoch epoch,
 }
 
 // -------------------------------------------------------------------------------- up and down
+
+/// What boxes were to be told, and could not while our office was in doubt.
+void ControllerNode::go_on() {
+    for (const auto& [identity, box] : boxes_) box->go_on();
+    for (const auto& [number, adding] : adding_) adding->box->go_on();
+}
 
 void ControllerNode::box_up(ControllerBox& box) {
     for (const auto& [number, adding] : adding_)

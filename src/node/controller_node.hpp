@@ -4,6 +4,9 @@
 // connections of boxes to its own memory, and what management sends. It sees no payload, but of
 // initiators that know nothing of arrays.
 //
+// It holds office under a lease (node/controller_lease.hpp). As long as it is not sure of it, and
+// when another has taken over, boxes are told nothing; a standby is a controller that still waits.
+//
 // Management is asked for in plain calls; a face turns words into them. Each tells once, later or
 // from inside: nothing, or why not, a sentence. What was refused changed nothing.
 #pragma once
@@ -15,6 +18,7 @@
 #include <set>
 
 #include "node/array_links.hpp"
+#include "node/controller_lease.hpp"
 #include "node/controller_records.hpp"
 #include "node/controller_volume.hpp"
 #include "node/iscsi_iser_transport.hpp"
@@ -34,6 +38,7 @@ public:
         /// cannot reach each other.
         bool in_band = false;
         IscsiServer::Options server{};
+        ControllerLease::Options office{};
         std::string key{};  ///< of the cluster: boxes and this controller prove that they know it
         /// How long a box that is being added may take to answer.
         Duration add_patience = std::chrono::seconds(10);
@@ -55,8 +60,15 @@ public:
     /// Run the world until quiet() after stop().
     ~ControllerNode();
 
-    /// Takes office, remembers, and listens.
+    /// Listens, takes office, and remembers; told when it serves. `access_denied`: another
+    /// controller is in office. A standby waits until none is.
     void start(std::function<void(Result<Address>)> told);
+    /// Where it listens; from start() on.
+    const Address& address() const { return address_; }
+    /// While it waits: for what, a sentence.
+    void on_waiting(std::function<void(const std::string&)> hear) { waiting_ = std::move(hear); }
+    /// Another has taken office: this one has closed all sessions, and changes nothing any more.
+    void on_deposed(std::function<void()> hear) { hear_deposed_ = std::move(hear); }
     void on_event(std::function<void(const ControllerEvent&)> hear) { hear_ = std::move(hear); }
 
     /// `join`: if the box is of another cluster, become that cluster's controller; as long as there
@@ -93,13 +105,20 @@ public:
     std::vector<HostReport> hosts() const;
     std::vector<SlowOperation> slow_operations() const;
     const std::deque<ControllerEvent>& events() const { return events_; }
+    OfficeReport office() const;
+    /// It serves: standbys, and those that have stepped down, do not.
+    bool in_office() const { return lease_.state() == ControllerLease::State::in_office; }
     wire::ClusterIdentity cluster() const override { return cluster_; }
     wire::Epoch epoch() const override { return epoch_; }
+    bool may_act() const override { return lease_.holds(); }
     bool deposed() const { return deposed_; }
 
     void drain() { server_->drain(); }
-    void stop() { server_->stop(); }
-    bool quiet() const { return server_->quiet() && commits_ == 0; }
+    /// Closes every connection; when nothing of theirs is under way any more, gives office back.
+    void stop();
+    bool quiet() const {
+        return server_->quiet() && commits_ == 0 && lease_.quiet() && !stepping_down_;
+    }
     IscsiServer& server() { return *server_; }
 
 private:
@@ -132,9 +151,14 @@ private:
               std::function<void(bool)> told) override;
 
     ControllerBoxOwner& box_owner() { return *this; }
-    void elected(Result<void> outcome);
+    std::uint32_t lease_ms() const override { return lease_.remaining_ms(); }
+    void elected(Result<wire::Epoch> outcome);
+    void doubted(bool doubtful);
+    void go_on();
+    void lost_office();
+    void step_down_when_idle();
     void remembered(Result<void> outcome);
-    Result<Address> open();
+    Result<void> open();
     Result<void> add_volume(const wire::ArrayVolume& volume, const raid::VolumeRecords& records);
     void added(std::uint64_t number, Refusal refusal);
     void keep_box(std::uint64_t number);
@@ -181,6 +205,11 @@ private:
     wire::ClusterIdentity cluster_{};
     wire::Epoch epoch_{};
     Octets<16> controller_{};
+    ControllerLease lease_;
+    Address address_;
+    std::unique_ptr<Timer> step_down_timer_;
+    std::optional<Instant> step_down_until_;
+    bool stepping_down_ = false;
     bool deposed_ = false;
     bool joining_ = false;
     std::map<wire::BoxIdentity, wire::ArrayBoxRecord> box_records_;
@@ -202,6 +231,8 @@ private:
     std::deque<ControllerEvent> events_;
     std::uint64_t event_number_ = 0;
     std::function<void(const ControllerEvent&)> hear_;
+    std::function<void(const std::string&)> waiting_;
+    std::function<void()> hear_deposed_;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

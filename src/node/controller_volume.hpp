@@ -28,6 +28,8 @@ class ControllerOffice {
 public:
     virtual wire::ClusterIdentity cluster() const = 0;
     virtual wire::Epoch epoch() const = 0;
+    /// It is in office, and sure of it at this moment.
+    virtual bool may_act() const = 0;
     virtual ControllerBox* find_box(const wire::BoxIdentity& box) = 0;
     /// Told later, never from inside.
     virtual void keep(std::vector<raid::MetadataChange> changes,
@@ -107,6 +109,7 @@ private:
     };
     struct Host {
         std::string name;
+        wire::HostIdentity identity{};  ///< the same in all its sessions
         wire::ArrayHostAdmission admission{};
         std::string initiator;  ///< iSCSI name of the session it said hello in
         std::array<std::uint8_t, 6> session_identifier{};

@@ -74,7 +74,10 @@ void ControllerVolume::hello(scsi::VendorCall& call) {
     const auto& sender = call.sender().name();
     if (!said || call.parameters().size() != wire_size<wire::HostHello>() || said->port == 0)
         return answer(call, HostOutcome::malformed, 0);
+    // Another may be in office: the host is to look around.
+    if (!around_.office.may_act()) return answer(call, HostOutcome::later, 0);
     Host host{.name = raid::text_of_field(said->name),
+              .identity = said->identity,
               .admission = {.address = {},
                             .host = {},
                             .port = said->port,
@@ -187,6 +190,7 @@ void ControllerVolume::transfer(scsi::VendorCall& call, const wire::HostCommandB
                       .identity = wire::identity_of(asked->session)};
     command.session = asked->session;
     command.command = asked->command;
+    command.host_identity = host->second.identity;
     manager_.submit(command);
 }
 

@@ -298,6 +298,10 @@ void IscsiServer::gone(Place which) {
     });
 }
 
+void IscsiServer::hang_up_all() {
+    for (auto& connection : connections_) hang_up(connection);
+}
+
 void IscsiServer::drain() {
     listeners_.clear();
     first_octets_.clear();
@@ -309,7 +313,7 @@ void IscsiServer::stop() {
     listeners_.clear();
     node_.refuse_logins();
     first_octets_.clear();
-    for (auto& connection : connections_) hang_up(connection);
+    hang_up_all();
     if (std::exchange(stopping_, true)) return;
     std::vector<std::string> names;
     for (auto& target : targets_)

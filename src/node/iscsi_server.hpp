@@ -70,6 +70,8 @@ public:
     /// At which those requests are; none if RDMA is not served.
     verbs::Device* rdma_device() { return iser_ ? &iser_->device() : nullptr; }
 
+    /// Closes every connection; who comes again is taken.
+    void hang_up_all();
     /// Stops listening, and asks every initiator to log out; those who do not are left.
     void drain();
     /// Stops listening and closes every connection at once.

@@ -59,18 +59,21 @@ struct HostHello {
     HostSession previous{};  ///< the session it had before and lost; 0: none. It is over now.
     std::uint16_t port = 0;
     Octets<16> network_address{};  ///< IPv6, or IPv4 mapped into it; all zero: where it comes from
+    /// The same in all sessions of one attachment, whichever controller they are with.
+    HostIdentity identity{};
 
     static constexpr void describe(auto& v, auto& h) {
-        v.pack(fixed<64>("key", 0x57'65'66'74'48'6c'6f'31));  // "WeftHlo1"
+        v.pack(fixed<64>("key", 0x57'65'66'74'48'6c'6f'32));  // "WeftHlo2"
         v("name", h.name);
         v("previous", h.previous);
         v("port", h.port);
         v.pack(reserved<48>);
         v("network address", h.network_address);
+        v.nested("identity", h.identity);
     }
     bool operator==(const HostHello&) const = default;
 };
-static_assert(wire_size<HostHello>() == 104);
+static_assert(wire_size<HostHello>() == 120);
 
 /// What became of a host's command.
 enum class HostOutcome : std::uint8_t {

@@ -224,11 +224,12 @@ TEST(ArrayConnection, IsGreetedWelcomedAndProved) {
 
 TEST(ArrayHost, SaysHelloAndAsksForTransfers) {
     HeaderWalk walk("raid/host.hex");
-    walk.expect(HostCommandBlock{.action = HostAction::hello, .parameter_length = 104});
+    walk.expect(HostCommandBlock{.action = HostAction::hello, .parameter_length = 120});
     walk.expect(HostHello{.name = field<64>("desk"),
                           .previous = HostSession{8},
                           .port = 4000,
-                          .network_address = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}});
+                          .network_address = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1},
+                          .identity = {counting(0x50)}});
     walk.expect(HostWelcome{.outcome = HostOutcome::done,
                             .session = HostSession{9},
                             .cluster = {counting(0x10)},

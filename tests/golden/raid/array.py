@@ -175,9 +175,10 @@ BOX_FILES = [
 
 HOST = [
     (b"\xd0\x40", "operation: array; action: hello"), (number(8, 0), "command"),
-    (number(4, 104), "length"), (bytes(2), "reserved, control"),
-    (b"WeftHlo1", "hello"), (field("desk", 64), "name"), (number(8, 8), "previous session"),
+    (number(4, 120), "length"), (bytes(2), "reserved, control"),
+    (b"WeftHlo2", "hello"), (field("desk", 64), "name"), (number(8, 8), "previous session"),
     (number(2, 4000), "port"), (bytes(6), "reserved"), (bytes(15) + b"\x01", "address"),
+    (bytes(range(0x50, 0x60)), "identity"),
     (b"\x81\x66", "welcome: descriptor type and length"), (b"\x00", "outcome: done"),
     (bytes(5), "reserved"), (number(8, 9), "session"), (CLUSTER, "cluster"), (VOLUME, "volume"),
     (number(8, 3), "epoch"), (number(8, 1 << 40), "size"), (number(4, 1 << 20), "request limit"),
