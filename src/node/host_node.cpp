@@ -69,7 +69,8 @@ HostNode::HostNode(World& world, Options options, Holder holder)
                                [this] {
                                    if (session_) session_->hello_again();
                                },
-                           .take_back = [this](SteeringTag tag) { links_->take_back(tag); }})) {
+                           .take_back = [this](SteeringTag tag) { links_->take_back(tag); },
+                           .heard = [this](const wire::HostNews& news) { heard(news); }})) {
     world_.defer([this, alive = alive_] {
         if (!*alive) return;
         const auto& host = options_.listen.host;
@@ -130,6 +131,11 @@ void HostNode::welcomed(const wire::HostWelcome& welcome) {
         std::exchange(holder_.opened, nullptr)(std::nullopt);
     else if (holder_.news)
         holder_.news("attached again");
+}
+
+void HostNode::heard(const wire::HostNews& news) {
+    const auto box = wire::box_end(news.box);
+    news.may_come ? links_->let_in(*self_, box) : links_->bar(*self_, box);
 }
 
 void HostNode::lost(const std::string& why) {

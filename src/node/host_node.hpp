@@ -59,6 +59,7 @@ private:
     void found_own_address(Result<std::string> host);
     void begin(const std::string& bind_to, const std::string& own_address);
     void welcomed(const wire::HostWelcome& welcome);
+    void heard(const wire::HostNews& news);
     void lost(const std::string& why);
     void end(const std::string& why);
 
