@@ -16,8 +16,11 @@ void BoxPart::load(Told told) {
 void BoxPart::create(const wire::ArraySuperblock& superblock, Told told) {
     told_ = std::move(told);
     superblock_ = superblock;
-    std::ranges::copy(raid::encode_superblock(superblock), image_.begin());
-    memory_ = Buffer(image_).first(wire::superblock_size);
+    // Both copies: most volumes never change, and one of them alone could be lost with a sector.
+    const auto encoded = raid::encode_superblock(superblock);
+    std::ranges::copy(encoded, image_.begin());
+    std::ranges::copy(encoded, image_.begin() + wire::superblock_size);
+    memory_ = image_;
     operation = BlockOperation::write;
     durable = true;
     offset = 0;

@@ -133,13 +133,11 @@ void ControllerNode::added(std::uint64_t number, Refusal refusal) {
     note("", box.name(), moved ? "is at " + adding->address_text + " now" : "added");
     if (moved) forget_later(std::move(before));
     if (links_) links_->let_in(wire::host_end(own_session), wire::box_end(identity));
-    auto count_on_it = [this, identity, alive = alive_] {
-        const auto* there = *alive ? find_box(identity) : nullptr;
-        if (there == nullptr || !there->is_up()) return;
-        for (const auto& [each, volume] : volumes_) volume->box_up(*there);
-    };
-    // Who was here before has peers, and they know it where it was.
-    moved ? introduce(box, count_on_it) : count_on_it();
+    // One that has a place already was not introduced, here, to those who have the others.
+    if (!acquaintances_[identity].empty())
+        box.begin_again();
+    else if (box.is_up())
+        for (const auto& [each, volume] : volumes_) volume->box_up(box);
     adding->told(std::nullopt);
 }
 
@@ -339,7 +337,8 @@ void ControllerNode::give_spares() {
         auto volume = volumes_.find(wanted->first);
         auto spare = std::ranges::find_if(spares_, [&](const auto& each) {
             const auto* box = find_box(each);
-            return box != nullptr && box->is_up() && !is_member(each);
+            return box != nullptr && box->is_up() && !is_member(each) &&
+                   (volume == volumes_.end() || !lacks_room_for_part(*box, *volume->second));
         });
         if (volume != volumes_.end() && spare == spares_.end()) {
             ++wanted;

@@ -26,7 +26,8 @@ bool ControllerNode::could_assemble(const wire::VolumeIdentity& volume) const {
         auto part = box->facts()->parts.find(volume);
         if (part != box->facts()->parts.end()) superblocks.push_back(part->second.superblock);
     }
-    return raid::assemble(superblocks).has_value();
+    const auto assembled = raid::assemble(superblocks);
+    return assembled && assembled->unheard == 0;
 }
 
 void ControllerNode::clean_box(const std::string& name, bool force, Told told) {

@@ -85,6 +85,7 @@ void ControllerNode::replace_member(const std::string& volume, const std::string
         if (other->facts()->parts.contains(found->identity()))
             return told(box + " has an old part of " + volume + ": weft box clean " + box +
                         " removes it");
+        if (auto refusal = lacks_room_for_part(*other, *found)) return told(refusal);
     }
     with_member(volume, member, told,
                 [&](ControllerVolume& found, std::uint8_t place) -> Result<void> {

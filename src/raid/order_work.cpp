@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/parity.hpp"
+#include "raid/checked_disk.hpp"
 
 namespace weft::raid {
 namespace {
@@ -95,7 +96,8 @@ void OrderWork::retire_what_ended() {
 void OrderWork::retire(const Step& step) {
     const Piece& piece = pieces()[step.piece];
     if (piece.verb == Verb::digest)
-        result_.digest.add(digest_of(step.landed, piece.blend, piece.column));
+        result_.digest.add(
+            digest_of(step.landed, piece.blend, piece.column, piece.home + step.begin));
     else if (!step.landed.empty() && piece.verb != Verb::send_home)
         blend(piece, step.landed, slot_of(piece).subspan(step.begin, step.size));
 }
@@ -272,6 +274,8 @@ void OrderWork::failed(const Step& step, Error error) {
         result_.party = static_cast<std::uint8_t>(party - received_.parties.begin());
     } else if (error.code == Code::out_of_range) {
         result_.outcome = wire::ArrayOutcome::out_of_range;
+    } else if (is_mismatch(error)) {
+        result_.outcome = wire::ArrayOutcome::corrupt;
     }
 }
 

@@ -30,12 +30,15 @@ constexpr std::array<const char*, volume_event_kinds> event_words{
     "the store refused a change",
     "another controller is in office",
     "box did not understand an order",
+    "stripes are in doubt since a controller was lost: their parity is made anew",
+    "box lost its power and cannot be spared: what was not flushed may be lost",
 };
 
 constexpr std::array outcome_words{
     "done",        "wrong cluster",       "wrong volume", "wrong box",
     "other epoch", "other generation",    "malformed",    "out of range",
     "no room",     "passive side failed", "disk failed",  "unknown transaction",
+    "no space",    "already there",
 };
 
 constexpr std::array state_words{"starting",   "healthy", "degraded",
