@@ -63,6 +63,7 @@ int examine(const Command& self, const Arguments& arguments);
 int controller_serve(const Command& self, const Arguments& arguments);
 int box_add(const Command& self, const Arguments& arguments);
 int box_list(const Command& self, const Arguments& arguments);
+int box_clean(const Command& self, const Arguments& arguments);
 int box_remove(const Command& self, const Arguments& arguments);
 int volume_create(const Command& self, const Arguments& arguments);
 int volume_list(const Command& self, const Arguments& arguments);

@@ -29,6 +29,9 @@ std::string sentence_of(const node::ControllerEvent& event) {
 }
 
 std::unique_ptr<store::SqliteStore> open_store(LinuxWorld& world, const std::string& path) {
+    // SQLite has names for databases that are in no file: whatever is kept there is not kept.
+    if (path.empty() || path.starts_with(':') || path.starts_with("file:"))
+        throw Misuse{fmt::format("'{}' is not the name of a file", show_foreign(path))};
     auto opened = store::SqliteStore::open(world, path);
     if (opened) return std::move(*opened);
     if (opened.error().code == Code::malformed)
@@ -127,7 +130,7 @@ int controller_serve(const Command& self, const Arguments& arguments) {
     options.add_option("--listen", wishes.listen, "HOST:PORT, for hosts, boxes and management")
         ->required();
     options.add_option("--reach", wishes.reach,
-                       "where boxes reach this machine, if it listens on all its addresses");
+                       "where boxes reach this machine, if not where they see it come from");
     options.add_option(
         "--key", wishes.key,
         "a file whose contents boxes, and those who manage from elsewhere, must know");

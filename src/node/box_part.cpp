@@ -44,10 +44,12 @@ Result<void> BoxPart::take_superblocks() {
 }
 
 std::optional<std::uint64_t> BoxPart::room_for(const wire::ArrayVolume& volume) const {
-    const auto ahead = superblock().data_offset;
-    const auto most = ~std::uint64_t{0} - ahead;
+    auto next = superblock();
+    const auto most = ~std::uint64_t{0} / 2 - next.data_offset;  // with checksums it takes more
     if (volume.chunk_bytes == 0 || volume.stripes > most / volume.chunk_bytes) return std::nullopt;
-    return ahead + volume.stripes * volume.chunk_bytes;
+    next.volume = volume;
+    next.data_length = volume.stripes * volume.chunk_bytes;
+    return raid::part_length(next);
 }
 
 /// The disk has grown already, if it could (BoxNode::grow_part).

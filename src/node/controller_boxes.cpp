@@ -337,8 +337,10 @@ void ControllerNode::give_spares() {
         auto volume = volumes_.find(wanted->first);
         auto spare = std::ranges::find_if(spares_, [&](const auto& each) {
             const auto* box = find_box(each);
-            return box != nullptr && box->is_up() && !is_member(each) &&
-                   (volume == volumes_.end() || !lacks_room_for_part(*box, *volume->second));
+            if (box == nullptr || !box->is_up() || is_member(each)) return false;
+            // One that had a place there before has a part that must go first.
+            return volume == volumes_.end() || (!box->facts()->parts.contains(wanted->first) &&
+                                                !lacks_room_for_part(*box, *volume->second));
         });
         if (volume != volumes_.end() && spare == spares_.end()) {
             ++wanted;

@@ -126,6 +126,7 @@ void HostNode::welcomed(const wire::HostWelcome& welcome) {
     links_->appear_as(self, welcome.secret);
     self_ = self;
     attached_ = true;
+    volume_ = welcome.volume;
     disk_->welcomed(session_->session(), welcome);
     if (holder_.opened)
         std::exchange(holder_.opened, nullptr)(std::nullopt);

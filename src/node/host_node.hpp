@@ -45,6 +45,8 @@ public:
     HostDisk& device() { return *disk_; }
     ArrayLinks& links() { return *links_; }
     bool is_attached() const { return attached_; }
+    /// Which it is, whatever it is called; once it was attached.
+    const wire::VolumeIdentity& volume() const { return volume_; }
 
     /// All requests fail now: for an owner who cannot wait any longer. What may still be under way
     /// at the boxes does not reach our memory any more.
@@ -74,6 +76,7 @@ private:
     std::unique_ptr<VolumeSession> session_;
     std::unique_ptr<OwnAddress> own_address_;
     std::optional<wire::ArrayConnectionEnd> self_;  ///< as boxes know us
+    wire::VolumeIdentity volume_{};
     bool attached_ = false;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

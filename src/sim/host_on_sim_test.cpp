@@ -76,6 +76,7 @@ TEST_P(HostTest, WritesAndReadsItsVolume) {
     ASSERT_EQ(*opened, std::nullopt);
     EXPECT_EQ(host->device().traits().size, size);
     EXPECT_EQ(host->device().traits().minimum_block, 4096u);
+    EXPECT_EQ(host->volume(), HostController::volume);
     EXPECT_EQ(text_of(std::as_bytes(std::span(controller.last_hello.name)).first(4)), "desk");
 
     TestRequest write(BlockOperation::write, 8192, 12288), flush(BlockOperation::flush, 0, 0);

@@ -25,6 +25,7 @@ class HostController final : private scsi::VendorCommands {
 public:
     static constexpr const char* machine = "10.0.0.1";
     static constexpr wire::ClusterIdentity cluster{{7, 7}};
+    static constexpr wire::VolumeIdentity volume{{8, 8}};
     static Address where() { return Address::tcp(machine, 3260); }
 
     HostController(sim::World& the_world, std::size_t size)
@@ -161,6 +162,7 @@ private:
         session_ = wire::HostSession{1000 + hellos};
         welcome.session = session_;
         welcome.cluster = cluster;
+        welcome.volume = volume;
         welcome.epoch = wire::Epoch{epoch_};
         welcome.size = memory.size();
         welcome.request_limit = 1 << 20;
