@@ -42,6 +42,8 @@ constexpr Command table[] = {
      "Let a box belong to an array", box_add},
     {"box list", "--controller HOST:PORT [--json]",
      "Say which boxes an array has, and how they are", box_list},
+    {"box clean", "NAME [--force] --controller HOST:PORT [--json]",
+     "Remove parts that no volume claims from a box", box_clean},
     {"box remove", "NAME --controller HOST:PORT [--json]",
      "Let a box that is part of no volume go", box_remove},
     {"volume create", "NAME --level 1|5|6 --boxes NAME,… [--chunk SIZE] [--size SIZE] "

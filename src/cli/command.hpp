@@ -65,6 +65,7 @@ int controller_status(const Command& self, const Arguments& arguments);
 int controller_step_down(const Command& self, const Arguments& arguments);
 int box_add(const Command& self, const Arguments& arguments);
 int box_list(const Command& self, const Arguments& arguments);
+int box_clean(const Command& self, const Arguments& arguments);
 int box_remove(const Command& self, const Arguments& arguments);
 int volume_create(const Command& self, const Arguments& arguments);
 int volume_list(const Command& self, const Arguments& arguments);
