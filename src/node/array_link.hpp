@@ -132,6 +132,7 @@ private:
     void post_what_may();
     Result<void> post(const Job& job);
     Result<verbs::LocalMemory> sink_of(Buffer memory, Posted& posted);
+    void confirm_soon();
     void confirm();
     void ended_through(std::uint64_t serial);
     void blame(const verbs::Completion& completion);
@@ -143,6 +144,8 @@ private:
     std::uint64_t first_serial_ = 1;     ///< of posted_'s front
     std::uint64_t confirmed_up_to_ = 0;  ///< the last one that a Read was posted at or behind
     std::uint32_t confirmations_ = 0;    ///< empty Reads under way
+    bool confirming_ = false;            ///< at the end of this turn
+    std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
     bool clock_set_ = false;
     bool hung_ = false;
 };

@@ -17,6 +17,11 @@ constexpr std::uint64_t confirms = 1ull << 63;
 /// More under way tell nothing sooner: the next one then speaks for all that came meanwhile.
 constexpr std::uint32_t confirmations_max = 8;
 
+/// A Write that was among those of which one was refused.
+bool done_alone(const OutboundLink::Job& job) {
+    return job.way == OutboundLink::Way::send && job.attempts != 0;
+}
+
 }  // namespace
 
 Result<void> OutboundLink::connect(const Address& where, wire::ArrayGreeting greeting,
@@ -65,6 +70,7 @@ void OutboundLink::post_what_may() {
     if (!proved_ || is_over()) return;
     while (!waiting_.empty() && posted_.size() < options_.under_way_max) {
         const Job job = waiting_.front();
+        if (done_alone(job) && confirmations_ >= confirmations_max) break;
         if (auto done = post(job); !done) {
             const bool ends = done.error().code == Code::disconnected;
             if (ends || !posted_.empty()) break;  // the end will be told; or there is room later
@@ -72,8 +78,9 @@ void OutboundLink::post_what_may() {
             world_.defer([job, why = done.error()] { job.transfer->completed(why); });
         }
         waiting_.pop_front();
+        if (done_alone(job)) confirm();
     }
-    confirm();
+    confirm_soon();
     if (posted_.empty() || clock_set_) return;
     clock_set_ = true;
     timer_->set(posted_.front().since + options_.patience);
@@ -117,16 +124,29 @@ Result<verbs::LocalMemory> OutboundLink::sink_of(Buffer memory, Posted& posted) 
     return posted.region->local(0, static_cast<std::uint32_t>(memory.size()));
 }
 
+/// When whoever is at it has asked for all it wants to: one answer then speaks for many Writes.
+void OutboundLink::confirm_soon() {
+    const std::uint64_t last = first_serial_ + posted_.size() - 1;
+    if (confirming_ || last <= confirmed_up_to_) return;
+    confirming_ = true;
+    world_.defer([this, alive = std::weak_ptr(alive_)] {
+        if (alive.expired()) return;
+        confirming_ = false;
+        if (!is_over()) confirm();
+    });
+}
+
 /// An answer to a Read comes behind whatever was written before it, so a Read that is posted anyway
 /// will do.
 void OutboundLink::confirm() {
     const std::uint64_t last = first_serial_ + posted_.size() - 1;
     if (last <= confirmed_up_to_ || confirmations_ >= confirmations_max) return;
-    auto& covered = *posted_.back().job.transfer;
+    const auto* covered = posted_.back().job.transfer;
+    if (!covered) return;  // it was blamed, and the connection ends
     auto done = queue_pair().post(
         verbs::SendRequest{.id = confirms | last,
                            .operation = Operation::read,
-                           .remote = {.address = covered.peer.base, .tag = covered.peer.tag}});
+                           .remote = {.address = covered->peer.base, .tag = covered->peer.tag}});
     if (!done) return;
     confirmed_up_to_ = last;
     ++confirmations_;
@@ -156,19 +176,23 @@ void OutboundLink::ended_through(std::uint64_t serial) {
 }
 
 /// The peer refused this one. The others it has nothing against: they are tried again elsewhere.
+/// Where a Write is blamed or an empty Read, one of the Writes up to there is meant, since those
+/// before it ended when they were sent; if there are several, the next connection tells which:
+/// there each is confirmed by itself.
 void OutboundLink::blame(const verbs::Completion& completion) {
     if (completion.status == Status::flushed) return;  // the end will be told too
     const std::uint64_t last = completion.id & ~confirms;
-    const bool one = !(completion.id & confirms);
-    std::vector<raid::PeerTransfer*> refused;
+    const bool is_fetch = !(completion.id & confirms) && last >= first_serial_ &&
+                          posted_[last - first_serial_].job.way == Way::fetch;
+    std::vector<Job*> meant;
     for (std::uint64_t i = 0; i < posted_.size(); ++i) {
         auto& job = posted_[i].job;
-        // Where an empty Read is blamed, one of the Writes before it is meant.
         const auto serial = first_serial_ + i;
-        if (one ? serial != last : serial > last || job.way != Way::send) continue;
-        if (auto* transfer = std::exchange(job.transfer, nullptr)) refused.push_back(transfer);
+        const bool is_meant = is_fetch ? serial == last : serial <= last && job.way == Way::send;
+        if (is_meant && job.transfer) meant.push_back(&job);
     }
-    for (auto* each : refused) each->completed(Error{.code = Code::access_denied});
+    if (meant.size() != 1) return;
+    std::exchange(meant[0]->transfer, nullptr)->completed(Error{.code = Code::access_denied});
 }
 
 std::vector<OutboundLink::Job> OutboundLink::take_jobs() {

@@ -22,7 +22,10 @@ raid::CommandTicket ticket_of(scsi::VendorCall& call) {
 }  // namespace
 
 BoxNode::BoxNode(World& world, Options options)
-    : world_(world), options_(std::move(options)), server_(world, options_.server) {
+    : world_(world),
+      options_(std::move(options)),
+      server_(world, options_.server),
+      boot_(world.random() | 2) {  // neither 0 nor 1, which mean something else
     if (auto* device = server_.rdma_device())
         links_ = std::make_unique<ArrayLinks>(world, *device, options_.links);
     server_.on_rdma_request([this](std::unique_ptr<verbs::ConnectionRequest>& request) {
@@ -264,6 +267,7 @@ void BoxNode::describe(Call& call) {
     wire::ArrayBoxDescription description{.box = facts_.box,
                                           .cluster = facts_.cluster,
                                           .epoch = facts_.epoch,
+                                          .boot = boot_,
                                           .size = options_.size,
                                           .free = free_bytes(),
                                           .window_limit = options_.windows.bytes,

@@ -142,6 +142,7 @@ private:
     Parts parts_;
     std::unique_ptr<ArrayLinks> links_;
     BoxFacts facts_;
+    std::uint64_t boot_;  ///< by which a controller knows that this process is another
     Started started_;
     std::size_t loaded_ = 0;  ///< of the parts that the facts name
     std::unique_ptr<BoxPart> making_;

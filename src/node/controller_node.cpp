@@ -105,10 +105,8 @@ void ControllerNode::remembered(Result<void> outcome) {
     auto opened = open();
     if (!opened) return fail(opened.error());
     for (const auto& [identity, volume] : known->volumes) {
-        std::vector<wire::ArrayRebuildRecord> rebuilds;
-        for (const auto& rebuild : known->rebuilds)
-            if (rebuild.volume == identity) rebuilds.push_back(rebuild);
-        if (auto added = add_volume(volume, rebuilds); !added) return fail(added.error());
+        if (auto added = add_volume(volume, known->of_volumes[identity]); !added)
+            return fail(added.error());
     }
     for (const auto& [identity, record] : box_records_) {
         auto address = iscsi::parse_portal(raid::text_of_field(record.address));

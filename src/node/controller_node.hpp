@@ -133,8 +133,7 @@ private:
     void elected(Result<void> outcome);
     void remembered(Result<void> outcome);
     Result<Address> open();
-    Result<void> add_volume(const wire::ArrayVolume& volume,
-                            std::span<const wire::ArrayRebuildRecord> rebuilds);
+    Result<void> add_volume(const wire::ArrayVolume& volume, const raid::VolumeRecords& records);
     void added(std::uint64_t number, Refusal refusal);
     void keep_box(std::uint64_t number);
     void joined(wire::ClusterIdentity cluster, wire::Epoch epoch,

@@ -23,7 +23,10 @@ Result<void> take(ControllerRecords& known, const std::string& name, ConstBuffer
         known.volumes[volume.volume] = volume;
     } else if (name.starts_with("rebuilds/")) {
         WEFT_TRY(auto rebuild, raid::parse_record<wire::ArrayRebuildRecord>(body));
-        known.rebuilds.push_back(rebuild);
+        known.of_volumes[rebuild.volume].rebuilds.push_back(rebuild);
+    } else if (name.starts_with("dirty/")) {
+        WEFT_TRY(auto dirty, raid::parse_dirty_record(body));
+        known.of_volumes[dirty.volume].dirty.push_back(dirty);
     } else {
         return Error{.code = Code::malformed};
     }

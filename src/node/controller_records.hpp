@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "raid/dirty_record.hpp"
 #include "raid/metadata_store.hpp"
 #include "wire/array_superblock.hpp"
 
@@ -23,7 +24,7 @@ struct ControllerRecords {
     std::map<wire::BoxIdentity, wire::ArrayBoxRecord> boxes;
     std::map<wire::VolumeIdentity, wire::ArrayVolume> volumes;
     std::set<wire::BoxIdentity> spares;
-    std::vector<wire::ArrayRebuildRecord> rebuilds;
+    std::map<wire::VolumeIdentity, raid::VolumeRecords> of_volumes;
 };
 
 using NamedRecords = std::span<const std::pair<std::string, std::vector<std::byte>>>;

@@ -32,7 +32,13 @@ TEST(ControllerRecords, AreReadAsTheyWereWritten) {
     const wire::ArrayBoxRecord oak{.box = {{9}}, .name = {}, .address = {}, .size = 5};
     const wire::ArrayRebuildRecord rebuild{
         .volume = {{7, 7}}, .place = 2, .paused = true, .stripes = 11, .octets_per_second = 0};
+    raid::DirtyRecord dirty{.volume = {{7, 7}},
+                            .place = 1,
+                            .stripes = raid::RegionMap(100, raid::limits::lasting_regions),
+                            .boots = {}};
+    dirty.stripes.add(17);
     const Records kept{
+        {raid::dirty_record_name({{7, 7}}, 1), raid::encode_dirty_record(dirty)},
         {box_record_name(oak.box), raid::encode_record(oak)},
         {cluster_record_name, raid::encode_record(cluster)},
         {raid::rebuild_record_name({{7, 7}}, 2), raid::encode_record(rebuild)},
@@ -44,7 +50,9 @@ TEST(ControllerRecords, AreReadAsTheyWereWritten) {
     EXPECT_EQ(known->boxes.at(oak.box), oak);
     EXPECT_TRUE(known->spares.contains(oak.box));
     EXPECT_EQ(known->volumes.at({{7, 7}}), photos());
-    EXPECT_EQ(known->rebuilds, std::vector{rebuild});
+    const auto& of_photos = known->of_volumes.at({{7, 7}});
+    EXPECT_EQ(of_photos.rebuilds, std::vector{rebuild});
+    EXPECT_EQ(of_photos.dirty, std::vector{dirty});
     EXPECT_FALSE(read_controller_records({})->cluster) << "a new store";
 }
 

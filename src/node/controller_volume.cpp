@@ -60,10 +60,10 @@ ControllerVolume::~ControllerVolume() {
     around_.spare_windows->push_back(std::move(windows_));
 }
 
-Result<void> ControllerVolume::start(std::span<const wire::ArrayRebuildRecord> rebuilds) {
+Result<void> ControllerVolume::start(const raid::VolumeRecords& records) {
     manager_.tick(around_.world.now());
     if (auto begun =
-            manager_.start(around_.office.cluster(), around_.office.epoch(), first_, rebuilds);
+            manager_.start(around_.office.cluster(), around_.office.epoch(), first_, records);
         !begun)
         return begun;
     disk_.set_size(manager_.size());
@@ -98,7 +98,9 @@ void ControllerVolume::box_up(const ControllerBox& box) {
     if (auto part = parts.find(identity_); part != parts.end())
         standing = {.has_part = true,
                     .generation = part->second.superblock.volume.generation,
-                    .data_length = part->second.superblock.data_length};
+                    .data_length = part->second.superblock.data_length,
+                    .boot = 0};
+    standing.boot = box.facts()->box.boot;
     manager_.box_up(*box.identity(), standing);
 }
 

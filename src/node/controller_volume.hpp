@@ -72,7 +72,7 @@ public:
     ~ControllerVolume();
 
     /// `malformed`: it cannot be served under its name, or is no volume.
-    Result<void> start(std::span<const wire::ArrayRebuildRecord> rebuilds);
+    Result<void> start(const raid::VolumeRecords& records);
     /// No longer served; `gone`: nobody uses it any more, and it may be destroyed.
     void remove(std::function<void()> gone);
     /// From now on nothing is kept of it; or again.

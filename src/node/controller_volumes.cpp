@@ -46,7 +46,7 @@ ControllerVolume* ControllerNode::find_volume(const std::string& name) {
 }
 
 Result<void> ControllerNode::add_volume(const wire::ArrayVolume& volume,
-                                        std::span<const wire::ArrayRebuildRecord> rebuilds) {
+                                        const raid::VolumeRecords& records) {
     const bool reachable = links_ && admitted_.contains(own_session);
     auto made = std::make_unique<ControllerVolume>(
         ControllerVolume::Surroundings{.world = world_,
@@ -58,7 +58,7 @@ Result<void> ControllerNode::add_volume(const wire::ArrayVolume& volume,
                                        .spare_windows = &spare_windows_},
         options_.volume, volume);
     auto& added = *(volumes_[volume.volume] = std::move(made));
-    if (auto started = added.start(rebuilds); !started) {
+    if (auto started = added.start(records); !started) {
         volumes_.erase(volume.volume);
         return started;
     }
@@ -197,7 +197,11 @@ void ControllerNode::delete_volume(const std::string& name, Told told) {
     std::vector<raid::MetadataChange> changes{
         {raid::volume_record_name(volume->identity()), std::nullopt}};
     for (std::uint8_t place = 0; place < volume->manager().volume().boxes; ++place)
-        changes.push_back({raid::rebuild_record_name(volume->identity(), place), std::nullopt});
+        for (const auto& record : {raid::rebuild_record_name(volume->identity(), place),
+                                   raid::dirty_record_name(volume->identity(), place)})
+            changes.push_back({record, std::nullopt});
+    changes.push_back(
+        {raid::dirty_record_name(volume->identity(), wire::intent_place), std::nullopt});
     volume->keep_nothing(true);
     keep(std::move(changes), [this, identity = volume->identity(), name, told = std::move(told),
                               alive = alive_](Result<void> kept) {

@@ -52,8 +52,27 @@ void BandPlanner::fetch(Turn turn, Party at, Label label, Blend blend, const Hel
          .at = from.slot});
 }
 
+/// As a scrub counts them: data in the sums whose parity is there, each parity in its own. Without
+/// row parity nothing is counted: data alone cannot be left out of that sum.
+Piece BandPlanner::digested(Piece piece, Column column) const {
+    const bool mirror = layout_.level() == Level::mirror;
+    const bool countable = mirror ? lost_ == 0 : has_row_parity();
+    if (counting_ == Counting::nothing || !countable) {
+        piece.at = uncounted;
+        return piece;
+    }
+    piece.at = counting_ == Counting::fresh ? as_new : as_change;
+    if (mirror || !has_diagonal_parity() || column == layout_.row_parity()) return piece;
+    const bool is_diagonal = column == layout_.diagonal_parity();
+    piece.blend = is_diagonal ? Blend::add : Blend::add_diagonal;
+    piece.column = is_diagonal ? Column{0} : column;
+    return piece;
+}
+
 void BandPlanner::commit(Party at, Label label, std::uint32_t from) {
-    add({Phase::commit, 0}, at, label, {.verb = Verb::commit, .slot = from});
+    Piece piece{.verb = Verb::commit, .slot = from};
+    if (options_.journal) piece = digested(piece, layout_.column_of(band_.stripe, at.box));
+    add({Phase::commit, 0}, at, label, piece);
 }
 
 }  // namespace weft::raid

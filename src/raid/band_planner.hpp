@@ -28,6 +28,14 @@ struct Sums {
     bool diagonal_begun = false;
 };
 
+/// What the digests of a band's new blocks tell, added up over all who prepare one. See
+/// raid/digest.hpp; the controller compares before it decides.
+enum class Counting : std::uint8_t {
+    nothing,  ///< somebody who has a share in the row prepares nothing, or has no box
+    fresh,    ///< the blocks as they will be agree
+    changes,  ///< what they change by agrees
+};
+
 class BandPlanner {
 public:
     BandPlanner(const Layout& layout, const Health& health, const PlanOptions& options,
@@ -44,6 +52,8 @@ public:
     const PlanOptions& options() const { return options_; }
     const Band& band() const { return band_; }
     bool in_band() const { return options_.path == DataPath::in_band; }
+    /// Boxes write what they fetch, without a commit of its own.
+    bool at_once() const { return options_.ending == Ending::at_once && !options_.journal; }
 
     Mask lost() const { return lost_; }
     bool has(Column column) const { return column < layout_.boxes() && !contains(lost_, column); }
@@ -78,7 +88,9 @@ public:
     void take(Turn turn, Party at, Label label, Blend blend, Column column, std::uint32_t from,
               std::uint32_t into);
     void fetch(Turn turn, Party at, Label label, Blend blend, const Held& from, std::uint32_t into);
+    /// With a journal: `count()` must have said before how it is digested.
     void commit(Party at, Label label, std::uint32_t from);
+    void count(Counting counting) { counting_ = counting; }
 
     /// Adds blocks to sums, by the topology asked for, from this round of the parity phase on.
     /// Returns the round in which the sums are complete. `temporary` and `final` are the paper's
@@ -99,6 +111,7 @@ public:
 private:
     struct Partial;
 
+    Piece digested(Piece piece, Column column) const;
     void open(Turn turn, Sums& sums, Label label, const Held& block);
     void add_own(Turn turn, Sums& sums, Label label, const Held& block);
     void add_fetched(Turn turn, Sums& sums, Label label, const Held& block);
@@ -117,6 +130,7 @@ private:
     Mask lost_;
     Label last_label_;  ///< of what gather() did last
     bool all_boxes_;    ///< nothing is lost anywhere
+    Counting counting_ = Counting::nothing;
 };
 
 }  // namespace weft::raid

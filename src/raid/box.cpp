@@ -9,12 +9,13 @@ using wire::ArrayAction;
 using wire::ArrayOutcome;
 
 Box::Box(BoxOwner& owner, BlockDevice& disk, StagingMemory& staging, PeerTransfers& peers,
-         const wire::ArraySuperblock& superblock, unsigned copy)
+         const wire::ArraySuperblock& superblock, unsigned copy, JournaledDisk* journaled)
     : owner_(owner),
       disk_(disk),
       staging_(staging),
       peers_(peers),
       keeper_(disk, *this, superblock, copy),
+      journaled_(journaled),
       windows_(staging.windows()),
       announced_(superblock.epoch) {}
 
@@ -30,7 +31,7 @@ bool Box::is_working() const {
 }
 
 bool Box::idle() const {
-    return changes_.empty() && !is_working();
+    return changes_.empty() && !is_working() && (journaled_ == nullptr || journaled_->idle());
 }
 
 ArrayOutcome Box::check(const wire::ArrayAddress& address) const {
@@ -52,13 +53,18 @@ void Box::receive(CommandTicket ticket, const wire::ArrayCommandBlock& block,
     if (!address) return say(ticket, ArrayOutcome::malformed);
     auto outcome = check(*address);
     // What was begun in an older generation must still be ended.
-    const bool ends = block.action == ArrayAction::abort || block.action == ArrayAction::release;
+    const bool ends = block.action == ArrayAction::abort || block.action == ArrayAction::release ||
+                      block.action == ArrayAction::resolve || block.action == ArrayAction::recall;
     if (ends && outcome == ArrayOutcome::other_generation) outcome = ArrayOutcome::done;
     if (outcome != ArrayOutcome::done) return say(ticket, outcome);
     switch (block.action) {
         case ArrayAction::abort:
         case ArrayAction::release:
-            return end_request(ticket, block.transaction);
+            return end_request(ticket, block.transaction, block.action == ArrayAction::abort);
+        case ArrayAction::resolve:
+            return commit_from_journal(ticket, block.transaction);
+        case ArrayAction::recall:
+            return take_recall(ticket);
         case ArrayAction::store_volume:
             return take_volume(ticket, parameters.subspan(wire_size<wire::ArrayAddress>()));
         case ArrayAction::meet_boxes:
@@ -83,13 +89,23 @@ void Box::take_order(CommandTicket ticket, const wire::ArrayCommandBlock& block,
         return say(ticket, block.transaction, refusal);
     }
     auto outcome = check(order->envelope.address);
+    if (outcome == ArrayOutcome::done || outcome == ArrayOutcome::other_generation)
+        if (auto wrong = check_journaling(*order); wrong != ArrayOutcome::done) outcome = wrong;
+    if (outcome == ArrayOutcome::done) outcome = check_lease(*order);
     // Once a commit has begun somewhere it must end everywhere, whoever joins or leaves meanwhile:
     // of data that went home and parity that did not, no later write could make sense.
-    if (outcome == ArrayOutcome::other_generation && is_staged(*order))
+    if (outcome == ArrayOutcome::other_generation && (is_staged(*order) || is_in_journal(*order)))
         outcome = ArrayOutcome::done;
     if (outcome == ArrayOutcome::done && take_repeated(ticket, *order)) return;
+    if (outcome == ArrayOutcome::done && !is_staged(*order) && is_in_journal(*order))
+        return commit_from_journal(ticket, block.transaction);
+    if (outcome == ArrayOutcome::done) outcome = keep_room(*order);
     if (outcome == ArrayOutcome::done) outcome = place(*order);
-    if (outcome != ArrayOutcome::done) return say(ticket, block.transaction, {.outcome = outcome});
+    if (outcome != ArrayOutcome::done) {
+        if (journaled_ != nullptr && !is_open(block.transaction))
+            journaled_->give_back_room(block.transaction);
+        return say(ticket, block.transaction, {.outcome = outcome});
+    }
     Window& window = windows_[order->envelope.window];
     window.waiting.push_back({ticket, std::move(*order)});
     run(window);
@@ -158,19 +174,25 @@ void Box::run(Window& window) {
     window.ticket = next.ticket;
     const std::uint32_t index = next.order.envelope.window;
     OrderWorkOwner& owner = *this;
-    window.work =
-        std::make_unique<OrderWork>(owner, std::move(next.order),
-                                    OrderWork::Place{.disk = disk_,
-                                                     .data_offset = keeper_.current().data_offset,
-                                                     .peers = peers_,
-                                                     .window = window.memory,
-                                                     .landing = staging_.landing(index)});
+    BlockDevice& home = journaled_ == nullptr ? disk_ : journaled_->home();
+    const std::uint64_t data_offset = journaled_ == nullptr ? keeper_.current().data_offset : 0;
+    window.work = std::make_unique<OrderWork>(owner, std::move(next.order),
+                                              OrderWork::Place{.disk = home,
+                                                               .data_offset = data_offset,
+                                                               .peers = peers_,
+                                                               .window = window.memory,
+                                                               .landing = staging_.landing(index)});
     window.work->start();
 }
 
 void Box::order_ended(OrderWork& work, const OrderResult& result) {
-    const std::uint32_t index = work.received().envelope.window;
-    Window& window = windows_[index];
+    Window& window = windows_[work.received().envelope.window];
+    if (result.outcome == ArrayOutcome::done && journals(window, result)) return;
+    order_answered(window, result);
+}
+
+void Box::order_answered(Window& window, const OrderResult& result) {
+    const OrderWork& work = *window.work;
     const auto transaction = work.received().envelope.transaction;
     // What failed stays as it is: the controller will abort it, once it knows what to do instead.
     const bool commits = work.received().order.phase == Phase::commit;
@@ -184,7 +206,7 @@ void Box::order_ended(OrderWork& work, const OrderResult& result) {
         say(ticket, transaction, result);
         for (auto repeated : repeats) say(repeated, transaction, result);
     };
-    if (window.ending && window.end_tickets.empty()) {
+    if (window.ending && window.end_tickets.empty() && window.aborts.empty()) {
         end(window);  // first: who hears the answer may use the window again
         say_all();
     } else {
@@ -195,16 +217,25 @@ void Box::order_ended(OrderWork& work, const OrderResult& result) {
             run(window);
     }
     begin_change();  // which may have waited for this
+    answer_recalls();
 }
 
-/// Abort and release are one: what is staged is forgotten, and no peer reaches it any more. It is
-/// answered when nothing of the request is under way, also to who asks twice.
-void Box::end_request(CommandTicket ticket, wire::TransactionNumber transaction) {
+bool Box::is_open(wire::TransactionNumber transaction) const {
+    return std::ranges::any_of(windows_, [&](const Window& window) {
+        return window.open && window.transaction == transaction;
+    });
+}
+
+/// Abort and release are one, but for the journal: what is staged is forgotten, and no peer reaches
+/// it any more. It is answered when nothing of the request is under way, also to who asks twice.
+void Box::end_request(CommandTicket ticket, wire::TransactionNumber transaction, bool aborts) {
+    const bool lasts = aborts && journaled_ != nullptr;
     for (Window& window : windows_) {
         if (!window.open || window.transaction != transaction) continue;
-        window.end_tickets.push_back(ticket);
+        (lasts ? window.aborts : window.end_tickets).push_back(ticket);
         return begin_to_end(window);
     }
+    if (lasts) return abort_in_journal({ticket}, transaction);
     say(ticket, transaction, {});  // ended before, or never begun here: it is as was wished
 }
 
@@ -225,9 +256,13 @@ void Box::end(Window& window) {
     if (!window.memory.empty())
         staging_.close(static_cast<std::uint32_t>(&window - windows_.data()));
     const auto tickets = std::exchange(window.end_tickets, {});
+    auto aborts = std::exchange(window.aborts, {});
     window.open = window.ending = false;
     window.memory = {};
+    window.prepared.clear();
+    if (journaled_ != nullptr && aborts.empty()) journaled_->give_back_room(transaction);
     for (auto ticket : tickets) say(ticket, transaction, {});
+    if (!aborts.empty()) abort_in_journal(std::move(aborts), transaction);
 }
 
 void Box::say(CommandTicket ticket, wire::TransactionNumber transaction,

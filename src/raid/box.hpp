@@ -10,8 +10,9 @@
 #include <optional>
 #include <vector>
 
-#include "raid/order_work.hpp"
+#include "raid/prepare_work.hpp"
 #include "raid/superblock_keeper.hpp"
+#include "weft/instant.hpp"
 #include "wire/array_connection.hpp"
 
 namespace weft::raid {
@@ -26,6 +27,11 @@ class BoxOwner {
 public:
     /// Once for every command, in any order.
     virtual void answer(CommandTicket ticket, const wire::ArrayAnswer& answer) = 0;
+    /// The same, with what the journal remembers: the Data-In of recall.
+    virtual void answer_with_data(CommandTicket ticket, const wire::ArrayAnswer& said,
+                                  ConstBuffer /*data*/) {
+        answer(ticket, said);
+    }
     /// The boxes to connect to, and the hosts: already checked for being from our controller.
     virtual void meet(std::span<const wire::ArrayPeer> boxes) = 0;
     virtual void admit(const wire::ArrayHostAdmission& host) = 0;
@@ -39,13 +45,16 @@ protected:
 
 class Box final : private OrderWorkOwner, private SuperblockKeeper::Listener {
 public:
+    /// `journaled` is the same disk, of a part that has a journal; it has recovered.
     Box(BoxOwner& owner, BlockDevice& disk, StagingMemory& staging, PeerTransfers& peers,
-        const wire::ArraySuperblock& superblock, unsigned copy);
+        const wire::ArraySuperblock& superblock, unsigned copy, JournaledDisk* journaled = nullptr);
     ~Box();
 
     const wire::ArraySuperblock& superblock() const { return keeper_.current(); }
     void receive(CommandTicket ticket, const wire::ArrayCommandBlock& block,
                  ConstBuffer parameters);
+    /// The time, for leases: before a command, if there is a clock.
+    void tick(Instant now) { now_ = now; }
     /// Requests whose window is open; none when all is quiet.
     std::size_t open_windows() const;
     /// Nothing is under way, at disk or peers: it may be destroyed.
@@ -62,9 +71,12 @@ private:
         wire::TransactionNumber transaction{};
         Buffer memory{};
         std::deque<Waiting> waiting;
-        std::unique_ptr<OrderWork> work;
+        std::unique_ptr<OrderWork> work;         ///< until its order is answered
+        std::unique_ptr<PrepareWork> preparing;  ///< its end, if it prepares
+        std::vector<Buffer> prepared;            ///< what the journal has, while it is in memory
         CommandTicket ticket{};                  ///< of the work
         std::vector<CommandTicket> end_tickets;  ///< of the commands that end it
+        std::vector<CommandTicket> aborts;       ///< of those that want that to last
         std::vector<CommandTicket> repeats;      ///< of its commit, sent again while under way
         wire::TransactionNumber committed{};     ///< the last that was, here
     };
@@ -80,7 +92,7 @@ private:
     bool is_staged(const ReceivedOrder& order) const;
     bool take_repeated(CommandTicket ticket, const ReceivedOrder& order);
     wire::ArrayOutcome place(const ReceivedOrder& order);
-    void end_request(CommandTicket ticket, wire::TransactionNumber transaction);
+    void end_request(CommandTicket ticket, wire::TransactionNumber transaction, bool aborts);
     void end(Window& window);
     void take_epoch(CommandTicket ticket, ConstBuffer parameters);
     void take_volume(CommandTicket ticket, ConstBuffer parameters);
@@ -89,8 +101,20 @@ private:
     void change(CommandTicket ticket, const wire::ArraySuperblock& superblock);
     void begin_change();
     bool is_working() const;
+    bool is_open(wire::TransactionNumber transaction) const;
     void begin_to_end(Window& window);
     void run(Window& window);
+    void order_answered(Window& window, const OrderResult& result);
+    // with a journal: box_journal.cpp
+    wire::ArrayOutcome check_journaling(const ReceivedOrder& order) const;
+    wire::ArrayOutcome check_lease(const ReceivedOrder& order);
+    wire::ArrayOutcome keep_room(const ReceivedOrder& order);
+    bool is_in_journal(const ReceivedOrder& order) const;
+    bool journals(Window& window, const OrderResult& result);
+    void commit_from_journal(CommandTicket ticket, wire::TransactionNumber transaction);
+    void abort_in_journal(std::vector<CommandTicket> tickets, wire::TransactionNumber transaction);
+    void take_recall(CommandTicket ticket);
+    void answer_recalls();
     void say(CommandTicket ticket, wire::TransactionNumber transaction, const OrderResult& result);
     void say(CommandTicket ticket, wire::ArrayOutcome outcome);
 
@@ -102,7 +126,11 @@ private:
     StagingMemory& staging_;
     PeerTransfers& peers_;
     SuperblockKeeper keeper_;
+    JournaledDisk* journaled_;
     std::vector<Window> windows_;
+    std::vector<CommandTicket> recalls_;  ///< until what is under way has ended
+    Instant now_{};
+    std::optional<Instant> lease_end_;
     std::deque<Change> changes_;
     wire::Epoch
         announced_{};  ///< the highest on its way to the disk: lower ones are refused already

@@ -22,6 +22,7 @@ void Box::take_epoch(CommandTicket ticket, ConstBuffer parameters) {
     if (address->box != known.box) return say(ticket, ArrayOutcome::wrong_box);
     if (address->epoch <= announced_) return say(ticket, ArrayOutcome::other_epoch);
     announced_ = address->epoch;
+    lease_end_.reset();
     for (Window& window : windows_) {
         if (window.open) begin_to_end(window);
     }
@@ -48,8 +49,8 @@ void Box::take_volume(CommandTicket ticket, ConstBuffer parameters) {
         if (behind || volume->stripes > most / volume->chunk_bytes)
             return say(ticket, ArrayOutcome::out_of_range);
         next.data_length = volume->stripes * volume->chunk_bytes;
-        if (!owner_.make_room(next.data_offset + next.data_length))
-            return say(ticket, ArrayOutcome::out_of_range);
+        if (!owner_.make_room(part_length(next))) return say(ticket, ArrayOutcome::out_of_range);
+        if (journaled_ != nullptr) journaled_->home().grow(next.data_length);
     }
     change(ticket, next);
 }

@@ -49,6 +49,12 @@ bool digests_agree(const Layout& layout, std::span<const Digest> digests) {
     if (layout.level() == Level::mirror)
         return std::ranges::all_of(digests, [&](const auto& d) { return d == digests[0]; });
     if (digests.size() != layout.boxes()) return true;  // with a column missing nothing can be said
+    return preparations_agree(layout, digests);
+}
+
+bool preparations_agree(const Layout& layout, std::span<const Digest> digests) {
+    if (layout.level() == Level::mirror)
+        return std::ranges::all_of(digests, [&](const auto& d) { return d == digests[0]; });
     Digest sum;
     for (const auto& digest : digests) sum.add(digest);
     return sum == Digest{};

@@ -30,5 +30,8 @@ Digest digest_of(ConstBuffer slices, Blend blend, Column column);
 
 /// Whether the digests of the boxes of one run, all of them, agree.
 bool digests_agree(const Layout& layout, std::span<const Digest> digests);
+/// Whether what the participants of a write have prepared agrees, by the digests they gave of it:
+/// one of each participant. What cannot be compared they have not counted.
+bool preparations_agree(const Layout& layout, std::span<const Digest> digests);
 
 }  // namespace weft::raid

@@ -19,8 +19,18 @@ inline constexpr std::size_t orders_per_window = 1024;  ///< waiting at a box, o
 inline constexpr std::size_t requests = 256;            ///< a volume takes at a time
 
 inline constexpr std::uint64_t regions = 1u << 16;  ///< of stripes, in maps of what was written
-inline constexpr std::uint8_t stripes_ahead = 32;   ///< rebuilt at a time, beyond the first missing
-inline constexpr unsigned complaints = 4;           ///< of a box, before it is counted out
-inline constexpr std::size_t doubtful_stripes = 1024;  ///< whose parity is to be made anew
+inline constexpr std::uint64_t lasting_regions = 1u << 12;  ///< of such maps as the store has them
+inline constexpr std::uint8_t stripes_ahead = 32;  ///< rebuilt at a time, beyond the first missing
+inline constexpr unsigned complaints = 4;          ///< of a box, before it is counted out
+
+/// What a box's journal keeps at a time: transactions it was told to prepare, and those it was told
+/// to forget without having heard of them. Together they fit into one answer.
+inline constexpr std::size_t journal_transactions = 1024;
+inline constexpr std::size_t journal_blocks = 1024;           ///< of 4 KiB, in one record
+inline constexpr std::size_t journal_group_bytes = 4u << 20;  ///< written at once, about
+inline constexpr std::size_t checksum_pages = 1024;           ///< kept in memory, of 4 KiB
+
+inline constexpr std::size_t executed_commands = 4096;  ///< of a host, known not to be done twice
+inline constexpr std::size_t executed_hosts = 256;      ///< that is known of, of a volume
 
 }  // namespace weft::raid::limits

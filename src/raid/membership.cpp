@@ -33,6 +33,8 @@ wire::ArrayMember next_member(const wire::ArrayVolume& volume, std::uint8_t plac
         case ArrayMemberState::none:
             break;
     }
+    // Of one that cannot be spared it is not kept: who is needed is tried again.
+    member.failed = box.failed && member.state == ArrayMemberState::absent;
     return member;
 }
 
@@ -61,7 +63,8 @@ std::optional<wire::ArrayVolume> next_volume(const wire::ArrayVolume& volume,
             if (newcomer.up && !newcomer.failed) {
                 member = {.box = replaced->second,
                           .state = ArrayMemberState::rebuilding,
-                          .rebuilt_stripes = 0};
+                          .rebuilt_stripes = 0,
+                          .failed = false};
                 continue;
             }
         }

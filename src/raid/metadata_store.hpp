@@ -16,7 +16,7 @@
 namespace weft::raid {
 
 /// Names are paths: "cluster", "volumes/<identity>", "boxes/<identity>",
-/// "rebuilds/<identity>/<place>".
+/// "rebuilds/<identity>/<place>", "dirty/<identity>/<place>", "dirty/<identity>/intent".
 struct MetadataChange {
     std::string name;
     std::optional<std::vector<std::byte>> record;  ///< none: the name is forgotten

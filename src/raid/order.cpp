@@ -42,6 +42,12 @@ std::string blended(const Piece& piece, const char* copying, const std::string& 
     return how + " " + from + " -> " + slot(piece.slot);
 }
 
+std::string digested(const Piece& piece) {
+    if (piece.blend == Blend::copy) return " for the row";
+    if (piece.blend == Blend::add) return " for the diagonals";
+    return " as column " + std::to_string(piece.column);
+}
+
 std::string to_text(const Piece& piece) {
     switch (piece.verb) {
         case Verb::fetch:
@@ -65,12 +71,14 @@ std::string to_text(const Piece& piece) {
         case Verb::commit:
             return "write " + slot(piece.slot) + " -> " + home(piece);
         case Verb::digest:
-            return "digest " + home(piece) +
-                   (piece.blend == Blend::copy  ? " for the row"
-                    : piece.blend == Blend::add ? " for the diagonals"
-                                                : " as column " + std::to_string(piece.column));
+            return "digest " + home(piece) + digested(piece);
         case Verb::flush:
             return "flush";
+        case Verb::prepare:
+            return "prepare " + slot(piece.slot) + " -> " + home(piece) +
+                   (piece.at == uncounted   ? ""
+                    : piece.at == as_change ? ", digest the change" + digested(piece)
+                                            : ", digest it" + digested(piece));
     }
     return "nothing";
 }

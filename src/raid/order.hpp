@@ -51,6 +51,7 @@ enum class Verb : std::uint8_t {
     commit = 9,          ///< home from slot
     digest = 10,         ///< answer from home: checksums that can be added up
     flush = 11,          ///< all that went home outlives the power; it has no length
+    prepare = 12,        ///< journal from slot, for home; digested as `digest` does, see below
 };
 
 /// How what comes into a slot meets what is there.
@@ -65,10 +66,14 @@ struct Piece {
     std::uint32_t length = 0;
     std::uint32_t slot = 0;
     std::uint64_t home = 0;
-    std::uint64_t at = 0;  ///< in the peer's memory; combine and solve_pair: the other slot
+    /// In the peer's memory; combine and solve_pair: the other slot; prepare: as_new and the like.
+    std::uint64_t at = 0;
 
     bool operator==(const Piece&) const = default;
 };
+
+/// Whether the digest of what is prepared is that of the slot, of what it changes at home, or none.
+inline constexpr std::uint64_t as_new = 0, as_change = 1, uncounted = 2;
 
 enum class Phase : std::uint8_t {
     read = 0,    ///< blocks go to the host, or are made ready for peers
@@ -110,6 +115,7 @@ struct Plan {
     std::vector<Order> orders;                               ///< sorted by phase and round
     std::array<std::uint32_t, limits::boxes> box_windows{};  ///< staging each box needs, octets
     std::uint32_t controller_window = 0;                     ///< 0 unless data goes by way of it
+    std::array<std::uint32_t, limits::boxes> to_prepare{};   ///< octets, of a journal's plan
     Mask participants = 0;                                   ///< boxes with something to commit
 
     bool operator==(const Plan&) const = default;

@@ -20,7 +20,7 @@ constexpr bool uses_other_slot(Verb verb) {
 }
 constexpr bool uses_home(Verb verb) {
     return verb == Verb::load || verb == Verb::send_home || verb == Verb::commit ||
-           verb == Verb::digest;
+           verb == Verb::digest || verb == Verb::prepare;
 }
 
 wire::ArrayPiece encode_piece(const Piece& piece, std::span<const PartyAccess> used) {
@@ -78,6 +78,7 @@ Result<void> check_ranges(const Piece& piece, std::uint32_t window, std::uint64_
             return Error{Code::malformed};
         if (!within(piece.at, piece.length, window)) return Error{Code::out_of_range};
     }
+    if (piece.verb == Verb::prepare && piece.at > uncounted) return Error{Code::malformed};
     if (uses_home(piece.verb) && !within(piece.home, piece.length, home_length))
         return Error{Code::out_of_range};
     return {};
@@ -87,7 +88,7 @@ Result<Piece> decode_piece(ConstBuffer octets, std::span<const PartyAccess> part
                            std::uint32_t window, std::uint64_t home_length) {
     WEFT_TRY(auto read, decode<wire::ArrayPiece>(octets));
     if (read.verb < static_cast<std::uint8_t>(Verb::fetch) ||
-        read.verb > static_cast<std::uint8_t>(Verb::flush) ||
+        read.verb > static_cast<std::uint8_t>(Verb::prepare) ||
         read.blend > static_cast<std::uint8_t>(Blend::add_diagonal))
         return Error{Code::malformed};
     Piece piece{.verb = Verb{read.verb},
@@ -108,6 +109,15 @@ Result<Piece> decode_piece(ConstBuffer octets, std::span<const PartyAccess> part
     if (auto good = check_columns(piece); !good) return good.error();
     if (auto good = check_ranges(piece, window, home_length); !good) return good.error();
     return piece;
+}
+
+/// What is only prepared can still be undone; so it must not have gone home. And what is prepared
+/// must not change any more.
+bool is_in_order(const Order& order, const Piece& next) {
+    const bool prepares = order.prepares && order.phase != Phase::commit;
+    if (next.verb == Verb::prepare) return prepares;
+    if (next.verb == Verb::commit && prepares) return false;
+    return order.pieces.empty() || order.pieces.back().verb != Verb::prepare;
 }
 
 Error at_piece(Error error, std::size_t piece) {
@@ -159,7 +169,11 @@ EncodedOrder encode_order(const Order& order, const OrderEnvelope& envelope,
                                .closes = order.closes,
                                .prepares = order.prepares,
                                .party_count = static_cast<std::uint8_t>(parties.size()),
-                               .piece_count = static_cast<std::uint16_t>(order.pieces.size())});
+                               .piece_count = static_cast<std::uint16_t>(order.pieces.size()),
+                               .settled = envelope.settled,
+                               .host_identity = envelope.host_identity,
+                               .lease_ms = envelope.lease_ms,
+                               .to_prepare = envelope.to_prepare});
     for (const auto& access : parties)
         put(wire::ArrayParty{.kind = static_cast<std::uint8_t>(access.party.kind),
                              .box = number(access.party.box),
@@ -185,7 +199,9 @@ Result<ReceivedOrder> parse_order(const wire::ArrayCommandBlock& block, ConstBuf
         header_size + header->party_count * party_size + header->piece_count * piece_size;
     if (block.parameter_length != parameters.size()) return in_front(Code::malformed);
     if (parameters.size() < size) return in_front(Code::truncated);
-    if (parameters.size() > size || header->piece_count == 0 ||
+    // What was prepared is committed without saying again what it is.
+    const bool only_commits = header->phase == static_cast<std::uint8_t>(Phase::commit);
+    if (parameters.size() > size || (header->piece_count == 0 && !only_commits) ||
         header->piece_count > limits::pieces_per_order ||
         header->party_count > limits::parties_per_order ||
         header->phase > static_cast<std::uint8_t>(Phase::commit) ||
@@ -207,7 +223,11 @@ Result<ReceivedOrder> parse_order(const wire::ArrayCommandBlock& block, ConstBuf
                                         .participants = header->participants,
                                         .window = header->window,
                                         .window_tag = header->window_tag,
-                                        .window_length = header->window_length},
+                                        .window_length = header->window_length,
+                                        .settled = header->settled,
+                                        .host_identity = header->host_identity,
+                                        .lease_ms = header->lease_ms,
+                                        .to_prepare = header->to_prepare},
                            .parties = {}};
     ConstBuffer rest = parameters.subspan(header_size);
     for (std::size_t i = 0; i < header->party_count; ++i, rest = rest.subspan(party_size)) {
@@ -221,10 +241,7 @@ Result<ReceivedOrder> parse_order(const wire::ArrayCommandBlock& block, ConstBuf
         auto piece =
             decode_piece(rest, received.parties, header->window_length, bounds.home_length);
         if (!piece) return at_piece(piece.error(), i);
-        // What is only prepared can still be undone; so it must not have gone home.
-        if (piece->verb == Verb::commit && received.order.phase != Phase::commit &&
-            received.order.prepares)
-            return at_piece(Error{Code::malformed}, i);
+        if (!is_in_order(received.order, *piece)) return at_piece(Error{Code::malformed}, i);
         received.order.pieces.push_back(*piece);
     }
     return received;

@@ -33,6 +33,10 @@ struct OrderEnvelope {
     std::uint32_t window = 0;
     SteeringTag window_tag{};
     std::uint32_t window_length = 0;
+    wire::TransactionNumber settled{};
+    wire::HostIdentity host_identity{};
+    std::uint32_t lease_ms = 0;
+    std::uint32_t to_prepare = 0;
 
     bool operator==(const OrderEnvelope&) const = default;
 };

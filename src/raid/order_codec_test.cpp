@@ -91,7 +91,7 @@ Result<ReceivedOrder> with_octet(std::size_t at, std::uint8_t value) {
 }
 
 TEST(OrderCodec, RefusesWhatABoxCouldNotDo) {
-    constexpr std::size_t parties = 112, pieces = parties + 64, second = pieces + 32,
+    constexpr std::size_t parties = 144, pieces = parties + 64, second = pieces + 32,
                           third = second + 32;
     struct Case {
         const char* what;
@@ -106,7 +106,7 @@ TEST(OrderCodec, RefusesWhatABoxCouldNotDo) {
         {"a window larger than there is", 100, 0xff, Code::exhausted, 0},
         {"a party of no kind", parties, 3, Code::malformed, 0},
         {"a box no volume has", parties + 33, 18, Code::malformed, 0},
-        {"a verb there is none of", pieces, 12, Code::malformed, 1},
+        {"a verb there is none of", pieces, 13, Code::malformed, 1},
         {"no verb", pieces, 0, Code::malformed, 1},
         {"a blend there is none of", pieces + 1, 3, Code::malformed, 1},
         {"a party that is not in the list", pieces + 4, 2, Code::malformed, 1},
@@ -126,6 +126,34 @@ TEST(OrderCodec, RefusesWhatABoxCouldNotDo) {
         EXPECT_EQ(received.error().code, wrong.code) << wrong.what;
         EXPECT_EQ(received.error().where, wrong.where) << wrong.what;
     }
+}
+
+Result<ReceivedOrder> with_pieces(Phase phase, bool prepares, const std::vector<Piece>& pieces) {
+    OrderEnvelope envelope;
+    envelope.window_length = 8192;
+    Order order{.phase = phase, .prepares = prepares, .pieces = pieces};
+    auto encoded = encode_order(order, envelope, {});
+    return parse_order(encoded.command_block, encoded.parameters, bounds);
+}
+
+TEST(OrderCodec, TakesWhatIsToBePreparedAtTheEndOfWhatPrepares) {
+    const Piece clear{.verb = Verb::clear, .length = 4096};
+    const Piece prepare{.verb = Verb::prepare, .length = 4096, .home = 8192, .at = as_change};
+    EXPECT_TRUE(with_pieces(Phase::stage, true, {clear, prepare, prepare}));
+    EXPECT_FALSE(with_pieces(Phase::stage, true, {prepare, clear})) << "it would change after";
+    EXPECT_FALSE(with_pieces(Phase::stage, false, {prepare})) << "an order that prepares nothing";
+    EXPECT_FALSE(with_pieces(Phase::commit, true, {prepare})) << "it is decided already";
+    auto wrong = prepare;
+    wrong.at = 3;
+    EXPECT_FALSE(with_pieces(Phase::stage, true, {wrong})) << "digested in no known way";
+    wrong = prepare;
+    wrong.home = 1 << 20;
+    EXPECT_EQ(with_pieces(Phase::stage, true, {wrong}).error().code, Code::out_of_range);
+    wrong = prepare;
+    wrong.slot = 8192;
+    EXPECT_EQ(with_pieces(Phase::stage, true, {wrong}).error().code, Code::out_of_range);
+    EXPECT_TRUE(with_pieces(Phase::commit, false, {})) << "of what was prepared, all is known";
+    EXPECT_FALSE(with_pieces(Phase::stage, false, {}));
 }
 
 TEST(OrderCodec, RefusesAListThatIsNotAsLongAsItSays) {

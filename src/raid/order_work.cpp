@@ -4,9 +4,14 @@
 #include <algorithm>
 
 #include "base/parity.hpp"
+#include "raid/checked_disk.hpp"
 
 namespace weft::raid {
 namespace {
+
+/// Enough that a round trip is shared by many; every peer keeps a queue that must hold them.
+constexpr std::size_t steps_max = 16;
+constexpr std::size_t adjoining_max = 64;  ///< pieces in one request to the disk
 
 void blend(const Piece& piece, ConstBuffer from, Buffer into) {
     switch (piece.blend) {
@@ -22,132 +27,260 @@ void blend(const Piece& piece, ConstBuffer from, Buffer into) {
     }
 }
 
-/// Whether the octets may go straight to their place: nothing is done to them on the way.
-bool goes_straight(const Piece& piece) {
-    return piece.blend == Blend::copy && piece.verb != Verb::send_home &&
-           piece.verb != Verb::digest;
+bool is_computed(Verb verb) {
+    return verb == Verb::combine || verb == Verb::clear || verb == Verb::solve_pair ||
+           verb == Verb::solve_diagonal;
+}
+
+/// Whether something is done to the octets on their way.
+bool goes_by_landing(const Piece& piece) {
+    if (piece.verb == Verb::send_home || piece.verb == Verb::digest) return true;
+    return piece.blend != Blend::copy && !is_computed(piece.verb);
+}
+
+struct Touched {
+    std::uint64_t begin = 0, end = 0;
+    bool overlaps(const Touched& other) const { return begin < other.end && other.begin < end; }
+};
+
+Touched slot_touched(const Piece& piece) {
+    if (piece.verb == Verb::send_home || piece.verb == Verb::digest) return {};
+    return {piece.slot, std::uint64_t{piece.slot} + piece.length};
+}
+
+Touched other_slot_touched(const Piece& piece) {
+    if (piece.verb != Verb::combine && piece.verb != Verb::solve_pair) return {};
+    return {piece.at, piece.at + piece.length};
+}
+
+Touched home_touched(const Piece& piece) {
+    const bool at_home = piece.verb == Verb::load || piece.verb == Verb::send_home ||
+                         piece.verb == Verb::digest || piece.verb == Verb::commit;
+    if (!at_home) return {};
+    return {piece.home, piece.home + piece.length};
+}
+
+/// Whether the later may be begun only when the earlier is over.
+bool depends(const Piece& later, const Piece& earlier) {
+    if (later.verb == Verb::flush || earlier.verb == Verb::flush) return true;
+    const bool writes_home = later.verb == Verb::commit || earlier.verb == Verb::commit;
+    if (writes_home && home_touched(later).overlaps(home_touched(earlier))) return true;
+    const Touched slot = slot_touched(earlier);
+    if (other_slot_touched(later).overlaps(slot)) return true;
+    // What lands is blended when it is its turn, which is when all before it are over.
+    return !goes_by_landing(later) && slot_touched(later).overlaps(slot);
 }
 
 }  // namespace
 
-std::size_t OrderWork::part_size() const {
-    return std::min<std::size_t>(piece().length - done_, place_.landing.size());
-}
-
 void OrderWork::advance() {
     if (advancing_) return;  // an answer from inside a question: the loop below goes on
     advancing_ = true;
-    while (waits_ == Waits::nothing && next_ < received_.order.pieces.size()) {
-        if (stopping_) {
-            result_.outcome = wire::ArrayOutcome::unknown_transaction;
-            next_ = received_.order.pieces.size();
-        } else {
-            begin();
+    do retire_what_ended();
+    while (begin_next());
+    advancing_ = false;
+    if (steps_.empty()) end();
+}
+
+void OrderWork::retire_what_ended() {
+    for (; !steps_.empty() && steps_.front().ended; steps_.pop_front()) {
+        const Step& step = steps_.front();
+        if (failed_) continue;
+        if (step.result)
+            retire(step);
+        else
+            failed(step, step.result.error());
+    }
+}
+
+void OrderWork::retire(const Step& step) {
+    const Piece& piece = pieces()[step.piece];
+    if (piece.verb == Verb::digest)
+        result_.digest.add(digest_of(step.landed, piece.blend, piece.column));
+    else if (!step.landed.empty() && piece.verb != Verb::send_home)
+        blend(piece, step.landed, slot_of(piece).subspan(step.begin, step.size));
+}
+
+/// Whether there is more to be tried: false when all is begun, or must wait for what is.
+bool OrderWork::begin_next() {
+    if (failed_ || stopping_ || next_ == pieces().size()) return false;
+    const Piece& piece = pieces()[next_];
+    if (steps_.size() >= steps_max || must_wait(piece)) return false;
+    if (goes_by_landing(piece)) return begin_by_landing(piece);
+    if (is_computed(piece.verb)) {
+        compute(piece);
+        ++next_;
+    } else {
+        begin_straight(piece);
+    }
+    return true;
+}
+
+bool OrderWork::must_wait(const Piece& piece) const {
+    for (const Step& step : steps_) {
+        // Parts of one piece do not touch each other.
+        if (begun_ != 0 && step.piece == next_) continue;
+        for (std::size_t i = 0; i < step.pieces; ++i)
+            if (depends(piece, pieces()[step.piece + i])) return true;
+    }
+    return false;
+}
+
+void OrderWork::begin_straight(const Piece& piece) {
+    Step& step = steps_.emplace_back(*this, next_, 0u);
+    step.size = piece.length;
+    ++next_;
+    switch (piece.verb) {
+        case Verb::load:
+            take_adjoining(step);
+            return ask_disk(step, BlockOperation::read);
+        case Verb::commit:
+            take_adjoining(step);
+            return ask_disk(step, BlockOperation::write);
+        case Verb::flush:
+            return ask_disk(step, BlockOperation::flush);
+        default:
+            return ask_peer(step, slot_of(piece));
+    }
+}
+
+/// Blocks of many stripes lie side by side on a box: one request for all of them.
+void OrderWork::take_adjoining(Step& step) {
+    step.home_memory.push_back(slot_of(pieces()[step.piece]));
+    while (next_ < pieces().size() && step.pieces < adjoining_max) {
+        const Piece& before = pieces()[next_ - 1];
+        const Piece& piece = pieces()[next_];
+        const bool adjoins = piece.verb == before.verb && piece.blend == before.blend &&
+                             piece.home == before.home + before.length;
+        if (!adjoins) return;
+        const auto same_slot = [&](std::size_t i) {
+            return slot_touched(pieces()[step.piece + i]).overlaps(slot_touched(piece));
+        };
+        for (std::size_t i = 0; i < step.pieces; ++i)
+            if (same_slot(i)) return;
+        const auto others_wait = std::ranges::any_of(steps_, [&](const Step& other) {
+            for (std::size_t i = 0; &other != &step && i < other.pieces; ++i)
+                if (depends(piece, pieces()[other.piece + i])) return true;
+            return false;
+        });
+        if (others_wait) return;
+        step.home_memory.push_back(slot_of(piece));
+        step.size += piece.length;
+        ++step.pieces;
+        ++next_;
+    }
+}
+
+bool OrderWork::begin_by_landing(const Piece& piece) {
+    // Halves: while one part is being blended the next is on its way.
+    const auto most = static_cast<std::uint32_t>(place_.landing.size() / 2);
+    const std::uint32_t size = std::min(piece.length - begun_, most);
+    const auto room = room_to_land(size);
+    if (!room) return false;
+    Step& step = steps_.emplace_back(*this, next_, begun_);
+    step.size = size;
+    step.landed = *room;
+    begun_ += size;
+    if (begun_ == piece.length) {
+        begun_ = 0;
+        ++next_;
+    }
+    if (piece.verb == Verb::fetch) {
+        ask_peer(step, step.landed);
+    } else {
+        step.home_memory.push_back(step.landed);
+        ask_disk(step, BlockOperation::read);
+    }
+    return true;
+}
+
+/// The landing is a ring: what landed first leaves first.
+std::optional<Buffer> OrderWork::room_to_land(std::size_t size) {
+    const auto oldest =
+        std::ranges::find_if(steps_, [](const Step& step) { return !step.landed.empty(); });
+    std::size_t limit = place_.landing.size();
+    if (oldest == steps_.end()) {
+        landing_end_ = 0;
+    } else {
+        const auto begin = static_cast<std::size_t>(oldest->landed.data() - place_.landing.data());
+        if (landing_end_ <= begin) {
+            limit = begin;
+        } else if (landing_end_ + size > limit) {
+            landing_end_ = 0;
+            limit = begin;
         }
     }
-    advancing_ = false;
-    if (waits_ == Waits::nothing) end();
+    if (landing_end_ + size > limit) return std::nullopt;
+    const Buffer room = place_.landing.subspan(landing_end_, size);
+    landing_end_ += size;
+    return room;
 }
 
-void OrderWork::begin() {
-    switch (piece().verb) {
-        case Verb::fetch:
-            return ask_peer(true, goes_straight(piece()) ? slot() : landed());
-        case Verb::load:
-            return ask_disk(BlockOperation::read, goes_straight(piece()) ? slot() : landed());
-        case Verb::send_slot:
-            return ask_peer(false, slot());
-        case Verb::send_home:
-        case Verb::digest:
-            return ask_disk(BlockOperation::read, landed());
-        case Verb::commit:
-            return ask_disk(BlockOperation::write, slot());
-        case Verb::flush:
-            return ask_disk(BlockOperation::flush, {});
-        default:
-            compute();
-            return part_ended(piece().length);
-    }
-}
-
-void OrderWork::compute() {
-    switch (piece().verb) {
+void OrderWork::compute(const Piece& piece) {
+    switch (piece.verb) {
         case Verb::combine:
-            return blend(piece(), other_slot(), slot());
+            return blend(piece, other_slot_of(piece), slot_of(piece));
         case Verb::clear:
-            std::ranges::fill(slot(), std::byte{0});
+            std::ranges::fill(slot_of(piece), std::byte{0});
             return;
         case Verb::solve_pair:
-            return solve_pair(piece().column, piece().other_column, slot(), other_slot());
+            return solve_pair(piece.column, piece.other_column, slot_of(piece),
+                              other_slot_of(piece));
         case Verb::solve_diagonal:
-            return solve_from_diagonal(piece().column, slot());
+            return solve_from_diagonal(piece.column, slot_of(piece));
         default:
             return;
     }
 }
 
-void OrderWork::ask_disk(BlockOperation wanted, Buffer part) {
-    waits_ = Waits::disk;
-    disk_memory_ = part;
-    BlockRequest::operation = wanted;
-    BlockRequest::offset = place_.data_offset + piece().home + done_;
-    BlockRequest::length = part.size();
-    BlockRequest::memory = {&disk_memory_, 1};
-    place_.disk.submit(*this);
+void OrderWork::ask_disk(Step& step, BlockOperation wanted) {
+    step.at = At::disk;
+    step.operation = wanted;
+    step.offset = place_.data_offset + pieces()[step.piece].home + step.begin;
+    step.length = step.size;
+    step.BlockRequest::memory = step.home_memory;
+    place_.disk.submit(step);
 }
 
-void OrderWork::ask_peer(bool fetches, Buffer part) {
-    waits_ = Waits::peer;
-    PeerTransfer::peer = *std::ranges::find(received_.parties, piece().peer, &PartyAccess::party);
-    PeerTransfer::at = piece().at + done_;
-    PeerTransfer::memory = part;
-    if (fetches)
-        place_.peers.fetch(*this);
+void OrderWork::ask_peer(Step& step, Buffer memory) {
+    const Piece& piece = pieces()[step.piece];
+    step.at = At::peer;
+    step.peer = *std::ranges::find(received_.parties, piece.peer, &PartyAccess::party);
+    step.PeerTransfer::at = piece.at + step.begin;
+    step.PeerTransfer::memory = memory;
+    if (piece.verb == Verb::fetch)
+        place_.peers.fetch(step);
     else
-        place_.peers.send(*this);
+        place_.peers.send(step);
 }
 
-void OrderWork::completed(Result<void> outcome) {
-    const Waits on = std::exchange(waits_, Waits::nothing);
-    if (outcome)
-        arrived();
-    else
-        failed(outcome.error(), on);
+void OrderWork::step_ended(Step& step, Result<void> outcome) {
+    const bool is_read = step.at == At::disk && pieces()[step.piece].verb == Verb::send_home;
+    if (outcome && is_read) return ask_peer(step, step.landed);
+    step.result = outcome;
+    step.ended = true;
     advance();
 }
 
-void OrderWork::arrived() {
-    const std::size_t part = goes_straight(piece()) ? piece().length : part_size();
-    if (piece().verb == Verb::send_home && !std::exchange(from_disk_, !from_disk_))
-        return ask_peer(false, landed());
-    if (piece().verb == Verb::digest)
-        result_.digest.add(digest_of(landed(), piece().blend, piece().column));
-    else if (!goes_straight(piece()) && piece().verb != Verb::send_home)
-        blend(piece(), landed(), slot().subspan(done_, part));
-    part_ended(part);
-}
-
-void OrderWork::part_ended(std::size_t size) {
-    done_ += static_cast<std::uint32_t>(size);
-    if (done_ < piece().length) return;
-    done_ = 0;
-    ++next_;
-}
-
-void OrderWork::failed(Error error, Waits on) {
-    result_.piece = static_cast<std::uint16_t>(next_ + 1);
+void OrderWork::failed(const Step& step, Error error) {
+    failed_ = true;
+    const Piece& piece = pieces()[step.piece];
+    result_.piece = static_cast<std::uint16_t>(step.piece + 1);
     result_.outcome = wire::ArrayOutcome::disk_failed;
-    if (on == Waits::peer) {
+    if (step.at == At::peer) {
         result_.outcome = wire::ArrayOutcome::passive_side_failed;
-        auto party = std::ranges::find(received_.parties, piece().peer, &PartyAccess::party);
+        auto party = std::ranges::find(received_.parties, piece.peer, &PartyAccess::party);
         result_.party = static_cast<std::uint8_t>(party - received_.parties.begin());
     } else if (error.code == Code::out_of_range) {
         result_.outcome = wire::ArrayOutcome::out_of_range;
+    } else if (is_mismatch(error)) {
+        result_.outcome = wire::ArrayOutcome::corrupt;
     }
-    next_ = received_.order.pieces.size();
 }
 
 void OrderWork::end() {
+    if (!failed_ && next_ < pieces().size())
+        result_.outcome = wire::ArrayOutcome::unknown_transaction;  // it was stopped
     const OrderResult result = result_;
     owner_.order_ended(*this, result);
 }

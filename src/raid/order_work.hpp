@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// An order being carried out: its pieces, one after another, against a disk, a window and peers.
-// What has to be blended, digested or passed on from the disk goes through the landing, a part at a
-// time; everything else goes straight to its place. Nothing here runs inside itself, however soon a
-// disk or a peer answers.
+// An order being carried out: its pieces, against a disk, a window and peers. What has to be
+// blended, digested or passed on from the disk goes through the landing, a part at a time;
+// everything else goes straight to its place.
+//
+// Pieces that have nothing to do with each other are under way together: a round trip for each
+// block would cost more than the block. They are begun in their order and have their effect in
+// their order, so that the outcome is that of one after another. Nothing here runs inside itself,
+// however soon a disk or a peer answers.
 #pragma once
+
+#include <deque>
+#include <optional>
+#include <vector>
 
 #include "raid/digest.hpp"
 #include "raid/staging.hpp"
@@ -29,7 +37,7 @@ protected:
     ~OrderWorkOwner() = default;
 };
 
-class OrderWork final : private BlockRequest, private PeerTransfer {
+class OrderWork final {
 public:
     struct Place {
         BlockDevice& disk;
@@ -40,46 +48,70 @@ public:
 
     OrderWork(OrderWorkOwner& owner, ReceivedOrder received, const Place& place)
         : owner_(owner), received_(std::move(received)), place_(place) {}
+    OrderWork(const OrderWork&) = delete;
+    OrderWork& operator=(const OrderWork&) = delete;
 
     const ReceivedOrder& received() const { return received_; }
     void start() { advance(); }
-    /// It ends with the piece it is at.
+    /// It ends with the pieces it is at.
     void stop() { stopping_ = true; }
 
 private:
-    /// What a piece waits for.
-    enum class Waits : std::uint8_t { nothing, disk, peer };
+    enum class At : std::uint8_t { disk, peer };
 
-    const Piece& piece() const { return received_.order.pieces[next_]; }
-    Buffer slot() const { return place_.window.subspan(piece().slot, piece().length); }
-    Buffer other_slot() const { return place_.window.subspan(piece().at, piece().length); }
-    /// The part of the piece that is under way, where it goes through the landing.
-    std::size_t part_size() const;
-    Buffer landed() const { return place_.landing.first(part_size()); }
+    /// A disk request or a transfer under way: a part of a piece, or pieces that adjoin at home.
+    struct Step final : BlockRequest, PeerTransfer {
+        Step(OrderWork& made_by, std::size_t first, std::uint32_t from)
+            : work(made_by), piece(first), begin(from) {}
+        // Two bases, each with its own completed(): told apart by where the step is.
+        void completed(Result<void> outcome) override { work.step_ended(*this, outcome); }
+
+        OrderWork& work;
+        std::size_t piece;
+        std::size_t pieces = 1;
+        std::uint32_t begin;     ///< of the part, within the piece
+        std::uint32_t size = 0;  ///< of the part
+        Buffer landed{};         ///< where it lands; empty: it goes straight
+        std::vector<Buffer> home_memory{};
+        At at{};
+        bool ended = false;
+        Result<void> result{};
+    };
+
+    const std::vector<Piece>& pieces() const { return received_.order.pieces; }
+    Buffer slot_of(const Piece& piece) const {
+        return place_.window.subspan(piece.slot, piece.length);
+    }
+    Buffer other_slot_of(const Piece& piece) const {
+        return place_.window.subspan(piece.at, piece.length);
+    }
 
     void advance();
-    void begin();
-    void compute();
-    void ask_disk(BlockOperation operation, Buffer memory);
-    void ask_peer(bool fetches, Buffer memory);
-    void arrived();
-    void part_ended(std::size_t size);
-    void failed(Error error, Waits on);
+    void retire_what_ended();
+    void retire(const Step& step);
+    bool begin_next();
+    bool must_wait(const Piece& piece) const;
+    std::optional<Buffer> room_to_land(std::size_t size);
+    void begin_straight(const Piece& piece);
+    bool begin_by_landing(const Piece& piece);
+    void take_adjoining(Step& step);
+    void compute(const Piece& piece);
+    void ask_disk(Step& step, BlockOperation wanted);
+    void ask_peer(Step& step, Buffer memory);
+    void step_ended(Step& step, Result<void> outcome);
+    void failed(const Step& step, Error error);
     void end();
-
-    // Two bases, each with its own completed(): told apart by what is waited for.
-    void completed(Result<void> outcome) override;
 
     OrderWorkOwner& owner_;
     ReceivedOrder received_;
     Place place_;
-    std::size_t next_ = 0;    ///< the piece under way
-    std::uint32_t done_ = 0;  ///< octets of it that are done
-    Waits waits_ = Waits::nothing;
-    bool from_disk_ = false;  ///< send_home: the part is read, and on its way to the peer
+    std::size_t next_ = 0;     ///< the piece to begin next
+    std::uint32_t begun_ = 0;  ///< octets of it that are
+    std::deque<Step> steps_;   ///< under way, in the order they were begun
+    std::size_t landing_end_ = 0;
     bool advancing_ = false;
     bool stopping_ = false;
-    Buffer disk_memory_{};
+    bool failed_ = false;
     OrderResult result_{};
 };
 

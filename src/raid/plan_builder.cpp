@@ -53,6 +53,39 @@ void PlanBuilder::mark_last() {
     }
 }
 
+/// From the end, too: the last order a box gets before its commit.
+Result<void> PlanBuilder::mark_prepares() {
+    Mask waiting = 0;  // boxes with a commit order whose last order before it is yet to be met
+    for (auto order = plan_.orders.rbegin(); order != plan_.orders.rend(); ++order) {
+        if (order->pieces.size() > limits::pieces_per_order) return Error{Code::malformed};
+        if (order->to.kind != PartyKind::box) continue;
+        const Mask box = only(number(order->to.box));
+        if (order->phase == Phase::commit) {
+            waiting |= box;
+        } else if ((waiting & box) != 0) {
+            order->prepares = true;
+            waiting &= ~box;
+        }
+    }
+    return {};
+}
+
+/// With a journal what a box shall write is said when it prepares, so that the commit need only say
+/// "now": to a box that has restarted since, or by another controller, it can say no more.
+void PlanBuilder::prepare_what_commits() {
+    for (Order& commit : plan_.orders) {
+        if (commit.phase != Phase::commit) continue;
+        auto prepare = std::ranges::find_if(plan_.orders, [&](const Order& order) {
+            return order.prepares && order.to == commit.to;
+        });
+        for (Piece piece : std::exchange(commit.pieces, {})) {
+            piece.verb = Verb::prepare;
+            plan_.to_prepare[number(commit.to.box)] += piece.length;
+            prepare->pieces.push_back(piece);
+        }
+    }
+}
+
 Result<Plan> PlanBuilder::finish() {
     std::vector<std::size_t> sorted(plan_.orders.size());
     std::iota(sorted.begin(), sorted.end(), std::size_t{0});
@@ -64,17 +97,10 @@ Result<Plan> PlanBuilder::finish() {
     for (auto i : sorted) orders.push_back(std::move(plan_.orders[i]));
     plan_.orders = std::move(orders);
     mark_last();
-    Mask waiting = 0;  // boxes with a commit order whose last order before it is yet to be met
-    for (auto order = plan_.orders.rbegin(); order != plan_.orders.rend(); ++order) {
-        if (order->pieces.size() > limits::pieces_per_order) return Error{Code::malformed};
-        if (order->to.kind != PartyKind::box) continue;
-        Mask box = only(number(order->to.box));
-        if (order->phase == Phase::commit) {
-            waiting |= box;
-        } else if ((waiting & box) != 0) {
-            order->prepares = true;
-            waiting &= ~box;
-        }
+    if (auto good = mark_prepares(); !good) return good.error();
+    if (journal_) {
+        prepare_what_commits();
+        if (auto good = mark_prepares(); !good) return good.error();
     }
     index_.clear();
     return std::move(plan_);

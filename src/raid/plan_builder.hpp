@@ -30,7 +30,7 @@ struct Label {
 
 class PlanBuilder {
 public:
-    explicit PlanBuilder(Style style) : style_(style) {}
+    PlanBuilder(Style style, bool journal) : style_(style), journal_(journal) {}
 
     /// Room in a party's window, which is the party's own until the request ends.
     std::uint32_t slot(Party party, std::uint32_t length);
@@ -42,10 +42,13 @@ public:
 
 private:
     void mark_last();
+    Result<void> mark_prepares();
+    void prepare_what_commits();
 
     using Key = std::tuple<Phase, std::uint8_t, Party, Command, std::uint64_t>;
 
     Style style_;
+    bool journal_;
     Plan plan_;
     std::map<Key, std::size_t> index_;  ///< of the order in plan_
     std::vector<std::uint8_t> places_;  ///< of the orders in plan_

@@ -36,9 +36,11 @@ inline Result<void> check_losses(const Layout& layout, const Health& health, std
     return {};
 }
 
-/// The paper's Baseline sends a box one command, however many blocks it is about.
-inline Style style_of(const PlanOptions& options) {
-    return options.path == DataPath::in_band ? Style::vectored : options.style;
+/// The paper's Baseline sends a box one command, however many blocks it is about. A journal is
+/// nothing the paper has.
+inline PlanBuilder builder_for(const PlanOptions& options) {
+    const bool vectored = options.path == DataPath::in_band || options.journal;
+    return {vectored ? Style::vectored : options.style, options.journal};
 }
 
 inline Mask data_columns_mask(const Layout& layout) {

@@ -28,6 +28,7 @@ Health without(std::initializer_list<std::uint8_t> boxes) {
 const PlanOptions paper{.style = Style::paper};
 const PlanOptions tree{.topology = Topology::binary_tree};
 const PlanOptions in_band{.path = DataPath::in_band};
+const PlanOptions journal{.journal = true};
 const PlanOptions baseline{.path = DataPath::in_band, .ending = Ending::at_once};
 
 void expect(const char* name, const Result<Plan>& plan) {
@@ -73,6 +74,20 @@ TEST(GoldenPlan, OfWritesWithBoxesLost) {
     expect("write_parity_lost", plan_write(raid5(), without({4}), {0, 4 * k}, {}));
     expect("write_two_lost_raid6", plan_write(raid6(), without({0, 1}), {0, 4 * k}, {}));
     expect("write_lost_with_parity_raid6", plan_write(raid6(), without({0, 4}), {0, 4 * k}, {}));
+}
+
+TEST(GoldenPlan, OfWritesWithAJournal) {
+    expect("journal_write_block", plan_write(raid5(), {}, {0, 4 * k}, journal));
+    expect("journal_write_block_in_band",
+           plan_write(raid5(), {}, {0, 4 * k}, {.path = DataPath::in_band, .journal = true}));
+    expect("journal_write_block_raid6", plan_write(raid6(), {}, {0, 4 * k}, journal));
+    expect("journal_write_stripe_raid6", plan_write(raid6(), {}, {0, 256 * k}, journal));
+    expect("journal_write_ragged", plan_write(raid5(), {}, {32 * k, 112 * k}, journal));
+    expect("journal_write_lost_block", plan_write(raid5(), without({0}), {0, 4 * k}, journal));
+    expect("journal_write_mirror",
+           plan_write(*Layout::make(Level::mirror, 3, chunk), {}, {0, 8 * k}, journal));
+    expect("journal_rebuild",
+           plan_rebuild(raid5(), without({2}), only(2), {1, 0, 64 * k}, journal));
 }
 
 TEST(GoldenPlan, OfUpkeep) {

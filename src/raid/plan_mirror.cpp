@@ -44,7 +44,7 @@ void hand_out(BandPlanner& planner, Mask columns, std::uint32_t from) {
         const Turn turn{Phase::parity, handing_round};
         const std::uint32_t into = planner.slot(box);
         planner.fetch(turn, box, {}, Blend::copy, {.holder = the_controller, .slot = from}, into);
-        if (planner.options().ending == Ending::at_once)
+        if (planner.at_once())
             planner.add(turn, box, {}, {.verb = Verb::commit, .slot = into});
         else
             planner.commit(box, {}, into);
@@ -73,6 +73,7 @@ void plan_mirror_read(BandPlanner& planner) {
 }
 
 void plan_mirror_write(BandPlanner& planner) {
+    planner.count(Counting::fresh);
     const Mask all = copies(planner);
     if (planner.in_band())
         return hand_out(planner, all, static_cast<std::uint32_t>(planner.host_offset(0)));

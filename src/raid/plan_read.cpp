@@ -71,7 +71,7 @@ void plan_read_band(BandPlanner& planner) {
 Result<Plan> plan_read(const Layout& layout, const Health& health, Range range,
                        const PlanOptions& options) {
     if (auto fit = check_request(range); !fit) return fit.error();
-    PlanBuilder builder(style_of(options));
+    PlanBuilder builder = builder_for(options);
     const auto length = static_cast<std::uint32_t>(range.length);
     const bool in_band = options.path == DataPath::in_band;
     const std::uint32_t collected = in_band ? builder.slot(the_controller, length) : 0;

@@ -46,6 +46,15 @@ std::vector<PlanOptions> all_options() {
                             .style = Style::vectored,
                             .partial = partial,
                             .ending = ending});
+    for (auto path : {DataPath::third_party, DataPath::in_band})
+        for (auto topology : {Topology::star, Topology::binary_tree})
+            for (auto partial : {PartialWrite::modify, PartialWrite::reconstruct})
+                list.push_back({.path = path,
+                                .topology = topology,
+                                .style = Style::vectored,
+                                .partial = partial,
+                                .ending = Ending::two_phase,
+                                .journal = true});
     return list;
 }
 
@@ -86,6 +95,10 @@ void write(RaidArray& array, const Layout& layout, const Health& health, Range r
     array.draw(range);
     array.carry_out(*plan);
     expect_counted(array, *plan, true);
+    const auto preparations = array.preparations();
+    EXPECT_TRUE(preparations_agree(layout, preparations)) << to_text(*plan);
+    EXPECT_EQ(preparations.size(),
+              options.journal ? static_cast<std::size_t>(std::popcount(plan->participants)) : 0u);
     // The host sends once, whatever the state; only the paper's mirror fetches every copy from it.
     const bool fans_out = layout.level() == Level::mirror && options.style == Style::paper;
     if (!fans_out) {
@@ -217,6 +230,60 @@ TEST(Plan, ChangesNoDiskBeforeTheCommit) {
                     }
                 }
                 EXPECT_EQ(prepared, plan.participants) << to_text(plan);
+            }
+        }
+    }
+}
+
+TEST(Plan, SendsNoOrderMoreWithAJournal) {
+    for (const auto& shape : shapes()) {
+        auto layout = *Layout::make(shape.level, shape.boxes, shape.chunk);
+        RaidArray array(layout, 7, 7);
+        for (int i = 0; i < 20; ++i) {
+            const Health health = draw_health(array, layout);
+            const Range range = draw_range(array);
+            const auto path = i % 2 ? DataPath::in_band : DataPath::third_party;
+            const auto without = *plan_write(layout, health, range, {.path = path});
+            const auto with = *plan_write(layout, health, range, {.path = path, .journal = true});
+            ASSERT_EQ(with.orders.size(), without.orders.size());
+            for (std::size_t n = 0; n < with.orders.size(); ++n) {
+                EXPECT_EQ(with.orders[n].to, without.orders[n].to);
+                EXPECT_EQ(with.orders[n].phase, without.orders[n].phase);
+                EXPECT_EQ(with.orders[n].closes, without.orders[n].closes);
+            }
+            std::array<std::uint32_t, limits::boxes> prepared{};
+            for (const auto& order : with.orders) {
+                if (order.phase == Phase::commit) {
+                    EXPECT_TRUE(order.pieces.empty()) << to_text(with);
+                }
+                for (const auto& piece : order.pieces)
+                    if (piece.verb == Verb::prepare) prepared[number(order.to.box)] += piece.length;
+            }
+            EXPECT_EQ(with.to_prepare, prepared) << "what a box must have room for";
+        }
+    }
+}
+
+TEST(Plan, LetsTheControllerSeeWhenOneHasPreparedSomethingElse) {
+    for (const auto& shape : shapes()) {
+        auto layout = *Layout::make(shape.level, shape.boxes, shape.chunk);
+        for (auto path : {DataPath::third_party, DataPath::in_band}) {
+            RaidArray array(layout, 7, 13);
+            for (int i = 0; i < 20; ++i) {
+                const Range range = draw_range(array);
+                const auto plan = *plan_write(layout, {}, range, {.path = path, .journal = true});
+                array.draw(range);
+                array.carry_out(plan);
+                ASSERT_TRUE(preparations_agree(layout, array.preparations())) << to_text(plan);
+                for (std::uint8_t box = 0; box < shape.boxes; ++box) {
+                    if (!contains(plan.participants, box)) continue;
+                    RaidArray damaged = array;
+                    damaged.damages = only(box);
+                    damaged.carry_out(plan);
+                    EXPECT_FALSE(preparations_agree(layout, damaged.preparations()))
+                        << "box " << int{box} << "\n"
+                        << to_text(plan);
+                }
             }
         }
     }

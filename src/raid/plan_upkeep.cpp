@@ -62,7 +62,7 @@ Result<Plan> plan_rebuild(const Layout& layout, const Health& health, Mask targe
     if (auto good = check(layout, health, run); !good) return good.error();
     if (targets == 0 || (targets & ~health.absent_at(run.stripe)) != 0)
         return Error{Code::malformed};
-    PlanBuilder builder(style_of(options));
+    PlanBuilder builder = builder_for(options);
     BandPlanner planner(layout, health, options, builder, {}, band_of(run));
     const Mask wanted = columns_of(layout, run.stripe, targets);
     if (layout.level() == Level::mirror)
@@ -75,7 +75,7 @@ Result<Plan> plan_rebuild(const Layout& layout, const Health& health, Mask targe
 Result<Plan> plan_scrub(const Layout& layout, const Health& health, StripeRun run,
                         const PlanOptions& options) {
     if (auto good = check(layout, health, run); !good) return good.error();
-    PlanBuilder builder(style_of(options));
+    PlanBuilder builder = builder_for(options);
     BandPlanner planner(layout, health, options, builder, {}, band_of(run));
     for (Column column = 0; column < layout.boxes(); ++column)
         if (planner.has(column))
@@ -85,7 +85,7 @@ Result<Plan> plan_scrub(const Layout& layout, const Health& health, StripeRun ru
 }
 
 Result<Plan> plan_flush(const Layout& layout, const Health& health) {
-    PlanBuilder builder(Style::vectored);
+    PlanBuilder builder(Style::vectored, false);
     // A box that is being rebuilt gets what is written meanwhile, from its first stripe on.
     const Mask absent = health.out_of_reach();
     for (std::uint8_t box = 0; box < layout.boxes(); ++box)
@@ -107,7 +107,7 @@ Result<Plan> plan_repair(const Layout& layout, const Health& health, StripeRun r
     if (layout.level() != Level::mirror &&
         (health.lost_columns(layout, run.stripe) & data_columns_mask(layout)) != 0)
         return Error{Code::io_failed};
-    PlanBuilder builder(style_of(options));
+    PlanBuilder builder = builder_for(options);
     BandPlanner planner(layout, health, options, builder, {}, band_of(run));
     if (layout.level() == Level::mirror)
         plan_mirror_copy(planner, (only(layout.boxes()) - 1) & ~planner.lost());

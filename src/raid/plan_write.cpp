@@ -39,7 +39,7 @@ void hand_and_commit(BandPlanner& planner, Column column, const Held& from) {
     const Turn turn{Phase::parity, handing_round};
     const std::uint32_t into = planner.slot(box);
     planner.fetch(turn, box, {}, Blend::copy, from, into);
-    if (planner.options().ending == Ending::at_once)
+    if (planner.at_once())
         planner.add(turn, box, {}, {.verb = Verb::commit, .slot = into});
     else
         planner.commit(box, {}, into);
@@ -125,6 +125,7 @@ Held stage_change(BandPlanner& planner, Column column, Held& fresh) {
 }
 
 void plan_modify(BandPlanner& planner) {
+    planner.count(Counting::changes);
     const Party calculator = calculator_of(planner);
     std::vector<Held> changes;
     for_each_column(planner.band().columns, [&](Column column) {
@@ -220,6 +221,9 @@ Party calculator_of(const BandPlanner& planner) {
 
 void plan_reconstruct(BandPlanner& planner, Party calculator) {
     const auto& layout = planner.layout();
+    const Mask data = data_columns_mask(layout);
+    if (planner.band().columns == data && (planner.lost() & data) == 0)
+        planner.count(Counting::fresh);
     std::vector<Held> columns;
     for_each_column(data_columns_mask(layout), [&](Column column) {
         if (contains(planner.band().columns, column)) {
@@ -251,7 +255,7 @@ void plan_reconstruct(BandPlanner& planner, Party calculator) {
 Result<Plan> plan_write(const Layout& layout, const Health& health, Range range,
                         const PlanOptions& options) {
     if (auto fit = check_request(range); !fit) return fit.error();
-    PlanBuilder builder(style_of(options));
+    PlanBuilder builder = builder_for(options);
     if (options.path == DataPath::in_band) {
         const auto length = static_cast<std::uint32_t>(range.length);
         const std::uint32_t into = builder.slot(the_controller, length);

@@ -12,12 +12,20 @@ namespace weft::raid {
 class RegionMap {
 public:
     explicit RegionMap(std::uint64_t stripes);
+    /// Of no more regions than so many.
+    RegionMap(std::uint64_t stripes, std::uint64_t most_regions);
 
     void add(std::uint64_t stripe);
     /// All stripes from this one on.
     void add_from(std::uint64_t stripe);
     void add(const RegionMap& other);
     void clear();
+    /// Forgets what is not in the other.
+    void keep_only(const RegionMap& other);
+    /// Forgets the regions all of whose stripes lie before this one.
+    void clear_before(std::uint64_t stripe);
+    /// The stripes of the first region that has any, which are in it no more.
+    std::vector<std::uint64_t> take_first();
 
     bool contains(std::uint64_t stripe) const;
     bool empty() const;
@@ -30,6 +38,11 @@ public:
     /// The same set in a volume that has grown.
     RegionMap grown(std::uint64_t stripes) const;
 
+    /// A region to each bit, from the lowest of the first word on.
+    const std::vector<std::uint64_t>& words() const { return words_; }
+    /// False: these are not the words of a map of this shape.
+    bool set_words(std::vector<std::uint64_t> words);
+
     bool operator==(const RegionMap&) const = default;
 
 private:
@@ -39,7 +52,9 @@ private:
         return (words_[region / bits] >> region % bits & 1) != 0;
     }
 
-    std::uint64_t stripes_, size_;  ///< of a region, in stripes
+    void add_range(std::uint64_t first, std::uint64_t end);
+
+    std::uint64_t stripes_, most_, size_;  ///< of a region, in stripes
     std::vector<std::uint64_t> words_;
 };
 

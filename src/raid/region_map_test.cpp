@@ -31,6 +31,18 @@ TEST(RegionMap, IsExactWhereEveryStripeHasItsBit) {
     }
 }
 
+TEST(RegionMap, GivesItsStripesAwayRegionByRegion) {
+    const std::uint64_t stripes = 10 * limits::regions - 3;
+    RegionMap map(stripes);
+    map.add(25);
+    map.add(stripes - 1);
+    EXPECT_EQ(map.take_first(),
+              (std::vector<std::uint64_t>{20, 21, 22, 23, 24, 25, 26, 27, 28, 29}));
+    EXPECT_EQ(map.take_first().size(), 7u) << "the last region ends with the volume";
+    EXPECT_TRUE(map.empty());
+    EXPECT_TRUE(map.take_first().empty());
+}
+
 TEST(RegionMap, OfALargeVolumeIsBoundedAndForgetsNothing) {
     const std::uint64_t stripes = 10 * limits::regions + 3;
     RegionMap map(stripes);

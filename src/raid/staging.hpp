@@ -46,7 +46,7 @@ public:
     /// Memory of `landing_size` for what only passes through; of each window its own.
     virtual Buffer landing(std::uint32_t window) = 0;
 
-    static constexpr std::size_t landing_size = 64 * 1024;
+    static constexpr std::size_t landing_size = 128 * 1024;
 
 protected:
     ~StagingMemory() = default;

@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/bytes.hpp"
 #include "base/crc32c.hpp"
+#include "raid/checked_disk.hpp"
+#include "raid/journal_format.hpp"
 
 namespace weft::raid {
 namespace {
@@ -14,6 +17,15 @@ constexpr std::size_t checksummed = wire::superblock_size - 4;
 bool is_place_of(const wire::ArraySuperblock& superblock) {
     return superblock.place < superblock.volume.boxes &&
            superblock.volume.members[superblock.place].box == superblock.box;
+}
+
+/// None, or one that lies between superblocks and data, and has room for a record.
+bool has_a_journal_that_can_be(const wire::ArraySuperblock& superblock) {
+    const auto offset = superblock.journal_offset, length = superblock.journal_length;
+    if (length == 0) return true;
+    return offset >= 2 * wire::superblock_size && offset % wire::journal_block == 0 &&
+           superblock.data_offset % wire::journal_block == 0 && length % wire::journal_block == 0 &&
+           within(offset, length, superblock.data_offset) && journal_ring_length(length) != 0;
 }
 
 }  // namespace
@@ -32,7 +44,8 @@ Result<wire::ArraySuperblock> parse_superblock(ConstBuffer image) {
         return Error{.code = Code::malformed, .where = checksummed};
     WEFT_TRY(auto superblock, decode<wire::ArraySuperblock>(image));
     if (auto layout = layout_of(superblock.volume); !layout) return layout.error();
-    if (!is_place_of(superblock)) return Error{Code::malformed};
+    if (!is_place_of(superblock) || !has_a_journal_that_can_be(superblock))
+        return Error{Code::malformed};
     return superblock;
 }
 
@@ -49,18 +62,45 @@ unsigned copy_to_write(ConstBuffer first, ConstBuffer second) {
     return b && b->written > a->written ? 0 : 1;
 }
 
+std::uint64_t part_journal_length(std::uint64_t data_length) {
+    constexpr std::uint64_t unit = 1u << 20;
+    return std::clamp(round_down(data_length / 8, unit), 4 * unit, 64 * unit);
+}
+
+std::uint64_t part_data_room(std::uint64_t octets, wire::ArrayConsistency consistency) {
+    if (octets <= part_data_offset) return 0;
+    octets -= part_data_offset;
+    if (consistency == wire::ArrayConsistency::none) return octets;
+    const std::uint64_t journal = part_journal_length(octets);
+    if (octets <= journal) return 0;
+    constexpr std::uint64_t group = CheckedDisk::group_bytes + CheckedDisk::block;
+    const std::uint64_t left = octets - journal, whole = left / group;
+    const std::uint64_t rest = left % group;
+    return whole * CheckedDisk::group_bytes +
+           (rest > CheckedDisk::block ? rest - CheckedDisk::block : 0);
+}
+
+std::uint64_t part_length(const wire::ArraySuperblock& superblock) {
+    return superblock.data_offset + (has_journal(superblock)
+                                         ? CheckedDisk::length_below(superblock.data_length)
+                                         : superblock.data_length);
+}
+
 wire::ArraySuperblock part_superblock(const wire::ClusterIdentity& cluster, wire::Epoch epoch,
                                       const wire::ArrayVolume& volume, std::uint8_t place,
                                       std::uint64_t data_length) {
+    const std::uint64_t journal = volume.consistency == wire::ArrayConsistency::journal
+                                      ? part_journal_length(data_length)
+                                      : 0;
     return {.written = 0,
             .cluster = cluster,
             .box = volume.members[place].box,
             .place = place,
             .epoch = epoch,
-            .data_offset = part_data_offset,
+            .data_offset = part_data_offset + journal,
             .data_length = data_length,
-            .journal_offset = 0,
-            .journal_length = 0,
+            .journal_offset = journal == 0 ? 0 : part_data_offset,
+            .journal_length = journal,
             .volume = volume};
 }
 

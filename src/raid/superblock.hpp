@@ -24,6 +24,16 @@ unsigned copy_to_write(ConstBuffer first, ConstBuffer second);
 
 /// Where the data of a new part begins: far enough in for more than two superblocks.
 inline constexpr std::uint64_t part_data_offset = 1u << 20;
+/// Of a part with so much data: an eighth of it, within bounds.
+std::uint64_t part_journal_length(std::uint64_t data_length);
+/// The most data that fits into a part of so many octets.
+std::uint64_t part_data_room(std::uint64_t octets, wire::ArrayConsistency consistency);
+/// Octets of its disk, with all that is between and around the data.
+std::uint64_t part_length(const wire::ArraySuperblock& superblock);
+constexpr bool has_journal(const wire::ArraySuperblock& superblock) {
+    return superblock.journal_length != 0;
+}
+
 /// What a new part of a volume begins with. `data_length` may be more than the volume uses yet.
 wire::ArraySuperblock part_superblock(const wire::ClusterIdentity& cluster, wire::Epoch epoch,
                                       const wire::ArrayVolume& volume, std::uint8_t place,

@@ -31,6 +31,7 @@ void count(Tally& tally, const Order& order) {
         if (piece.verb == Verb::load || piece.verb == Verb::send_home || piece.verb == Verb::digest)
             tally.disk_reads += piece.length;
         if (piece.verb == Verb::commit) tally.disk_writes += piece.length;
+        if (piece.verb == Verb::prepare) tally.disk_writes += 2 * piece.length;  // and later home
         if (!is_transfer(piece.verb)) continue;
         if (!continues(last_transfer, piece)) ++role(tally, order.to).operations;
         last_transfer = &piece;

@@ -62,11 +62,9 @@ void VolumeManager::Life::box_up(const wire::BoxIdentity& identity, const BoxSta
     box.facts.has_part = standing.has_part;
     box.generation = standing.generation;
     box.data_length = standing.data_length;
-    // A volume that could not do without it has answered nothing meanwhile.
-    if (needed) {
-        box.facts.missed = false;
-        places_[*place].missed = false;
-    }
+    const bool begun_anew = box.boot != 0 && box.boot != standing.boot;
+    box.boot = standing.boot;
+    if (begun_anew) has_begun_anew(place, box);
     greet(identity, box);
     if (place && !starting_) say_of(VolumeEventKind::box_returned, *place);
 }
@@ -262,8 +260,11 @@ void VolumeManager::Life::writing(std::span<const Band> bands) {
 }
 
 void VolumeManager::Life::doubtful(std::span<const Band> bands) {
-    for (const Band& band : bands)
-        if (doubtful_.size() < limits::doubtful_stripes) doubtful_.insert(band.stripe);
+    for (const Band& band : bands) {
+        doubtful_.add(band.stripe);
+        if (!is_whole())
+            say({.kind = VolumeEventKind::scrub_unrepaired, .place = {}, .number = band.stripe});
+    }
 }
 
 }  // namespace weft::raid

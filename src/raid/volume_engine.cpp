@@ -31,6 +31,7 @@ Result<void> VolumeEngine::set_volume(wire::ClusterIdentity cluster, wire::Epoch
     cluster_ = cluster;
     epoch_ = epoch;
     volume_ = volume;
+    journal_ = volume.consistency == wire::ArrayConsistency::journal;
     halted_ = false;
     given_up_.reset();
     try_again();
@@ -39,11 +40,18 @@ Result<void> VolumeEngine::set_volume(wire::ClusterIdentity cluster, wire::Epoch
 
 void VolumeEngine::try_again() {
     if (halted_) return;
-    for (Run& run : runs_) run.stuck = false;
+    for (auto* runs : {&runs_, &upkeeps_})
+        for (Run& run : *runs) run.stuck = run.held = false;
     std::vector<RunPlace> unheard;
     for (auto run = runs_.begin(); run != runs_.end(); ++run)
         if (run->stage == Stage::unheard) unheard.push_back(run);
     for (auto run : unheard) ask_again(run);
+    start_what_may();
+}
+
+void VolumeEngine::go_on() {
+    for (auto* runs : {&runs_, &upkeeps_})
+        for (Run& run : *runs) run.held = false;
     start_what_may();
 }
 
@@ -52,14 +60,15 @@ void VolumeEngine::give_up(Error why) {
     const bool outermost = !std::exchange(starting_, true);  // who hears it may submit more
     for (auto run = runs_.begin(); run != runs_.end();) {
         const auto next = std::next(run);
+        // What is decided nothing turns back, and nobody waits for it.
         if (run->stage == Stage::waiting) {
             refuse(run, why);
-        } else if (run->stage == Stage::unheard) {
+        } else if (run->stage == Stage::unheard && !run->decided) {
             run->failed = true;
             run->refusal = why;
             run->stage = Stage::running;
             turn_ended(run);
-        } else if (run->stuck)
+        } else if (run->stuck && !run->decided)
             run->refusal = why;
         run = next;
     }
@@ -77,12 +86,15 @@ void VolumeEngine::submit(HostRequest& request) {
         return request.completed(Error{Code::out_of_range});
     Run run;
     run.request = &request;
+    run.host = request.session;
+    run.host_identity = request.host_identity;
+    run.host_command = request.command;
     if (!flush) {
         run.bands = bands_of(*layout_, request.range);
         run.length = request.range.length;
     }
     run.exclusive = request.operation == HostOperation::write;
-    run.anew = request.repeated;
+    run.anew = request.repeated && !journal_;
     runs_.push_back(std::move(run));
     start_what_may();
 }
@@ -138,7 +150,7 @@ bool VolumeEngine::is_due(const Run& run) {
 
 /// Those that came earlier and touch the same rows go first, if one of the two writes.
 bool VolumeEngine::may_start(const Run& run) const {
-    if (run.stage != Stage::waiting || run.stuck) return false;
+    if (run.stage != Stage::waiting || run.stuck || run.held) return false;
     for (const Run& upkeep : upkeeps_)
         if ((upkeep.stage != Stage::waiting || (is_due(upkeep) && !run.begun)) &&
             clash(upkeep, run))
@@ -151,7 +163,7 @@ bool VolumeEngine::may_start(const Run& run) const {
 }
 
 bool VolumeEngine::upkeep_may_start(Run& run) const {
-    if (run.stage != Stage::waiting) return false;
+    if (run.stage != Stage::waiting || run.held) return false;
     for (const Run& other : upkeeps_)
         if (&other != &run && other.stage != Stage::waiting && clash(other, run)) return false;
     for (const Run& host : runs_) {
@@ -184,6 +196,7 @@ bool VolumeEngine::goes_in_band(const Run& run) const {
 
 Result<Plan> VolumeEngine::plan_part(const Run& run, std::uint64_t part) const {
     PlanOptions options = options_.plan;
+    options.journal = journal_;
     if (goes_in_band(run)) options.path = DataPath::in_band;
     if (run.anew) options.partial = PartialWrite::reconstruct;
     if (run.upkeep) {
@@ -198,17 +211,23 @@ Result<Plan> VolumeEngine::plan_part(const Run& run, std::uint64_t part) const {
             case UpkeepKind::repair:
                 return plan_repair(*layout_, health_, stripe, options);
             case UpkeepKind::flush:
-                return plan_flush(*layout_, health_);
+                return plan_flush_if_any();
         }
     }
     const HostRequest& request = *run.request;
-    if (request.operation == HostOperation::flush) return plan_flush(*layout_, health_);
+    if (request.operation == HostOperation::flush) return plan_flush_if_any();
     const Range range{request.range.offset + run.done, part};
     if (request.operation == HostOperation::read)
         return plan_read(*layout_, health_, range, options);
     auto plan = plan_write(*layout_, health_, range, options);
-    if (plan && request.durable) flush_after_commit(*plan);
+    if (plan && request.durable && !journal_) flush_after_commit(*plan);
     return plan;
+}
+
+/// What a journal's box has prepared outlives its power, and nothing is answered before all have:
+/// every write is durable, and there is nothing left to flush. Upkeep's writes go the same way.
+Result<Plan> VolumeEngine::plan_flush_if_any() const {
+    return journal_ ? Plan{} : plan_flush(*layout_, health_);
 }
 
 /// The next part of what is left to do, as much as fits into windows.
@@ -246,12 +265,59 @@ Result<void> VolumeEngine::make_up_for(Run& run) const {
     return {};
 }
 
+/// Rebuilding leaves nothing at odds: who is rebuilt is not counted on before it is done.
+bool VolumeEngine::is_held(Run& run) {
+    const bool rebuilds = run.upkeep && run.upkeep->kind == UpkeepKind::rebuild;
+    if (!run.exclusive || rebuilds || owner_.may_write(run.bands)) return false;
+    run.stage = Stage::waiting;
+    run.held = true;
+    return true;
+}
+
+wire::TransactionNumber VolumeEngine::number_of(std::uint64_t count) const {
+    constexpr unsigned count_bits = 40;
+    return wire::TransactionNumber{static_cast<std::uint64_t>(epoch_) << count_bits | count};
+}
+
+wire::TransactionNumber VolumeEngine::last_transaction() const {
+    return number_of(transactions_);
+}
+
+/// A box forgets what is below. So what a box that may still return has not ended must not be: the
+/// others would no longer know how it ended.
+wire::TransactionNumber VolumeEngine::settled() const {
+    auto lowest = number_of(transactions_ + 1);
+    for (const auto* runs : {&runs_, &upkeeps_})
+        for (const Run& run : *runs)
+            if (run.stage != Stage::waiting && run.plan.participants != 0)
+                lowest = std::min(lowest, run.transaction);
+    if (auto owed = owner_.owed_end()) lowest = std::min(lowest, *owed);
+    return lowest;
+}
+
+bool VolumeEngine::is_decided(wire::TransactionNumber transaction) const {
+    auto is_it = [&](const Run& run) { return run.decided && run.transaction == transaction; };
+    return std::ranges::any_of(runs_, is_it) || std::ranges::any_of(upkeeps_, is_it);
+}
+
+/// Asked for again, by a host that did not hear the answer. Whatever is under way of it has ended
+/// by now: it has the same rows.
+bool VolumeEngine::executed_before(const Run& run) const {
+    return journal_ && run.exclusive && run.request && !run.begun &&
+           executed_.contains(run.host_identity, run.host_command);
+}
+
 void VolumeEngine::start(RunPlace run) {
+    if (executed_before(*run)) {
+        answer(*run, {});
+        return erase(run);
+    }
+    if (is_held(*run)) return;
     if (auto good = make_up_for(*run); !good) return refuse(run, good.error());
     auto plan = plan_next(*run);
     if (!plan) return refuse(run, plan.error());
     const std::uint32_t window = free_windows_.front();
-    const wire::TransactionNumber transaction{++transactions_};
+    const wire::TransactionNumber transaction = number_of(++transactions_);
     if (plan->controller_window > 0) {
         Buffer local = run->request ? run->request->local : Buffer{};
         if (!local.empty()) local = local.subspan(run->done);
@@ -266,7 +332,7 @@ void VolumeEngine::start(RunPlace run) {
     run->plan = std::move(*plan);
     run->next = 0;
     run->begun = true;
-    run->failed = run->committed = false;
+    run->failed = run->committed = run->decided = false;
     run->digests.clear();
     run->generation = volume_.generation;
     run->stage = Stage::running;

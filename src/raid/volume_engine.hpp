@@ -9,6 +9,13 @@
 // parity is made anew: changed by a difference it would stay wrong. A box of which it is only not
 // heard whether it has committed is asked again, once it is there or known to be gone. Where that
 // cannot be, for a column that is lost and known by that parity alone, the write is refused.
+//
+// With a journal nothing of that arises. All who take part have made lasting what they shall write
+// before anything is decided; when the last of them says so, and their digests agree, the write is
+// decided: whoever dies from then on, the next controller finds it prepared by all who are left,
+// and commits it. So the host is answered then, and the commit follows; the rows stay the write's
+// own until all have acknowledged it. A box that does not is told again, until it does or is no
+// member any more. Before that point a loss undoes the write everywhere, and it is done again.
 #pragma once
 
 #include <deque>
@@ -16,6 +23,7 @@
 #include <map>
 #include <vector>
 
+#include "raid/executed_commands.hpp"
 #include "raid/own_work.hpp"
 #include "raid/plan.hpp"
 #include "raid/volume_requests.hpp"
@@ -36,10 +44,20 @@ public:
                             const wire::ArrayAnswer& answer) = 0;
     /// A box is short of windows: those concerned wait for try_again().
     virtual void no_room(BoxIndex) {}
+    /// Whether a write in these rows may begin: what must be lasting before it is. False: it waits
+    /// for go_on().
+    virtual bool may_write(std::span<const Band>) { return true; }
     /// A write is about to be sent out. What it has not completed, it may have begun.
     virtual void writing(std::span<const Band>) {}
     /// A write was given up amid its commit: parity of these rows may be wrong.
     virtual void doubtful(std::span<const Band>) {}
+    /// What was prepared for these rows does not agree: it was not committed.
+    virtual void audit_failed(std::span<const Band>) {}
+    /// This transaction must be ended at a box that was lost, before the box is used again. Said
+    /// before anything else is sent to anybody.
+    virtual void owes_end(const wire::BoxIdentity&, wire::TransactionNumber) {}
+    /// The lowest transaction that is still owed an end so, by a box that counts.
+    virtual std::optional<wire::TransactionNumber> owed_end() const { return std::nullopt; }
 
 protected:
     ~VolumeEngineOwner() = default;
@@ -67,6 +85,8 @@ public:
     void halt() { halted_ = true; }
     /// What is stuck, or waits for room, goes on.
     void try_again();
+    /// Writes that were not allowed to begin are asked for again.
+    void go_on();
     /// What is stuck, or could not be begun, is answered so; of an engine that is halted also what
     /// fails later.
     void give_up(Error why);
@@ -79,6 +99,15 @@ public:
     std::vector<wire::TransactionNumber> lost(const wire::BoxIdentity& box);
     /// One command of a box that is there will not be answered.
     void lost(CommandTicket ticket);
+
+    /// Everything below has ended at all who took part in it, lastingly, or they are no members.
+    wire::TransactionNumber settled() const;
+    /// The last that was begun.
+    wire::TransactionNumber last_transaction() const;
+    /// Whether this one is being committed: it will be, whatever happens.
+    bool is_decided(wire::TransactionNumber transaction) const;
+    /// What has been executed before: of a journal, and of this engine.
+    ExecutedCommands& executed() { return executed_; }
 
     std::size_t requests() const { return runs_.size(); }
     const VolumeCounters& counters() const { return counters_; }
@@ -95,6 +124,9 @@ private:
     };
     struct Run {
         HostRequest* request = nullptr;  ///< none of both once it is answered
+        wire::HostSession host{};        ///< who asked, of what is answered too
+        wire::HostIdentity host_identity{};
+        std::uint64_t host_command = 0;
         UpkeepRequest* upkeep = nullptr;
         bool is_upkeep = false;
         std::vector<Band> bands;
@@ -103,8 +135,11 @@ private:
         Stage stage = Stage::waiting;
         bool begun = false;                ///< has been planned before: its rows are its own
         bool stuck = false;                ///< until set_volume() or try_again()
+        bool held = false;                 ///< until go_on(): it may not write yet
         bool failed = false;               ///< an order of this turn was
         bool committed = false;            ///< orders that write home were sent
+        bool decided = false;              ///< by a journal's rule: not all have acknowledged it
+        bool disagreed = false;            ///< what was prepared once did
         bool anew = false;                 ///< parity must be
         std::vector<std::size_t> unheard;  ///< commits whose answer was lost: sent again
         Mask uncommitted = 0;  ///< places that were to write home and did not say that they had
@@ -130,7 +165,7 @@ private:
     };
     using RunPlace = std::list<Run>::iterator;
 
-    static bool is_over(const Run& run) { return !run.request && !run.upkeep; }
+    static bool is_over(const Run& run) { return !run.request && !run.upkeep && !run.decided; }
     static bool is_due(const Run& run);
     static bool clash(const Run& a, const Run& b);
     bool may_start(const Run& run) const;
@@ -140,8 +175,10 @@ private:
     void start(RunPlace run);
     bool goes_in_band(const Run& run) const;
     Result<Plan> plan_part(const Run& run, std::uint64_t part) const;
+    Result<Plan> plan_flush_if_any() const;
     Result<Plan> plan_next(Run& run) const;
     Result<void> make_up_for(Run& run) const;
+    bool is_held(Run& run);
     void refuse(RunPlace run, Error why);
     void erase(RunPlace run);
     void send_turn(RunPlace run);
@@ -152,12 +189,18 @@ private:
     void run_failed(RunPlace run);
     void answer(Run& run, Result<void> outcome);
     void judge_digests(Run& run);
+    bool agrees(Run& run);
+    void decide(RunPlace run);
+    bool executed_before(const Run& run) const;
+    wire::TransactionNumber number_of(std::uint64_t count) const;
     void order_failed(const Sent& sent, const wire::ArrayAnswer& answer);
     CommandTicket remember(Sent sent);
     void take_answer(CommandTicket ticket, const wire::ArrayAnswer& answer, bool is_lost);
     void send_order(RunPlace run, std::size_t index, std::span<const PartyAccess> accesses);
     bool can_repeat(const Sent& sent) const;
     void ask_again(RunPlace run);
+    bool counts(const Run& run, const Order& order) const;
+    void carry_end(RunPlace run, BoxIndex box, wire::ArrayAction action, Sent sent);
     void count_unheard(Run& run);
     wire::ArrayAddress address_of(BoxIndex box) const;
     OrderEnvelope envelope_of(const Run& run, BoxIndex box);
@@ -172,6 +215,8 @@ private:
     wire::ClusterIdentity cluster_{};
     wire::Epoch epoch_{};
     wire::ArrayVolume volume_{};
+    bool journal_ = false;
+    ExecutedCommands executed_;
     std::list<Run> runs_;     ///< hosts', in the order they came
     std::list<Run> upkeeps_;  ///< ours
     std::map<CommandTicket, Sent> sent_;

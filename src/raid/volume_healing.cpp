@@ -29,7 +29,8 @@ void VolumeManager::Life::begin(Work& work, Work::Purpose purpose, UpkeepKind ki
     work.kind = kind;
     work.stripe = stripe;
     work.place = place;
-    work.rebuild = places_[place].rebuilds;
+    const bool scrubs = purpose == Work::Purpose::scrub || purpose == Work::Purpose::repair;
+    work.round = scrubs ? scrubs_ : places_[place].rebuilds;
     work.targets = only(place);
     work.checked = work.agrees = true;
     work.busy = true;
@@ -39,8 +40,15 @@ void VolumeManager::Life::begin(Work& work, Work::Purpose purpose, UpkeepKind ki
 void VolumeManager::Life::work_on() {
     if (!serving_ || is_changing() || rest_timer_.asked()) return;
     if (!log_.empty() && !flushing_) flush_timer_.ask(options_.flush_interval);
+    if (!intent_.wanted().empty()) intent_timer_.ask(options_.intent_rest);
     while (!rest_timer_.asked() && (rebuild_more() || mend_more() || scrub_more()))
         ;
+}
+
+bool VolumeManager::Life::is_whole() const {
+    return std::ranges::all_of(
+        std::span(applied_.members).first(applied_.boxes),
+        [](const wire::ArrayMember& member) { return member.state == ArrayMemberState::current; });
 }
 
 bool VolumeManager::Life::rebuild_more() {
@@ -80,11 +88,13 @@ bool VolumeManager::Life::save_mark(std::uint8_t index) {
     return true;
 }
 
+/// Without a column its parity is all that is known of it: it is made anew when all are there.
 bool VolumeManager::Life::mend_more() {
-    if (doubtful_.empty() || busy_works() >= depth()) return false;
-    const auto stripe = *doubtful_.begin();
-    doubtful_.erase(doubtful_.begin());
-    begin(*idle_work(), Work::Purpose::mend, UpkeepKind::repair, stripe, 0);
+    if (busy_works() >= depth() || !is_whole()) return false;
+    if (to_mend_.empty()) to_mend_ = doubtful_.take_first();
+    if (to_mend_.empty()) return false;
+    begin(*idle_work(), Work::Purpose::mend, UpkeepKind::repair, to_mend_.back(), 0);
+    to_mend_.pop_back();
     return true;
 }
 
@@ -118,28 +128,29 @@ void VolumeManager::Life::work_ended(Work& work, Result<void> outcome) {
         case Work::Purpose::scrub:
             return scrubbed(work, good);
         case Work::Purpose::repair:
-            if (good) ++scrub_.repaired;
-            ++scrub_.done;
             say({.kind = good ? VolumeEventKind::scrub_repaired : VolumeEventKind::scrub_unrepaired,
                  .place = {},
                  .number = work.stripe});
+            if (!is_of_this_scrub(work)) return;
+            if (good) ++scrub_.repaired;
+            ++scrub_.done;
             return end_scrub_if_done();
         case Work::Purpose::mend:
-            if (!good)
-                say({.kind = VolumeEventKind::scrub_unrepaired,
-                     .place = {},
-                     .number = work.stripe});
+            if (!good) doubtful_.add(work.stripe);
             return;
         case Work::Purpose::flush:
             flushing_ = false;
             log_.flush_ended(good);
+            if (!log_.empty()) return;
+            writers_.clear();
+            inherited_ = false;
             return;
     }
 }
 
 void VolumeManager::Life::rebuilt(Work& work, bool good) {
     Place& place = places_[work.place];
-    if (!place.rebuild || place.rebuilds != work.rebuild) return;  // it has begun again since
+    if (!place.rebuild || place.rebuilds != work.round) return;  // it has begun again since
     if (work.purpose == Work::Purpose::rebuild) {
         if (!good) return place.rebuild->failed(work.stripe);
         place.rebuild->done(work.stripe);
@@ -156,8 +167,13 @@ void VolumeManager::Life::rebuilt(Work& work, bool good) {
         place.keep = true;
 }
 
+/// One that was stopped may have left work under way, which says nothing of the next.
+bool VolumeManager::Life::is_of_this_scrub(const Work& work) const {
+    return scrub_.running && work.round == scrubs_;
+}
+
 void VolumeManager::Life::scrubbed(Work& work, bool good) {
-    if (!scrub_.running) return;
+    if (!is_of_this_scrub(work)) return;
     if (!good) {
         scrub_again_.push_back(work.stripe);
         return;

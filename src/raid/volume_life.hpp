@@ -9,6 +9,7 @@
 #include <list>
 #include <set>
 
+#include "raid/lasting_map.hpp"
 #include "raid/membership.hpp"
 #include "raid/rebuild.hpp"
 #include "raid/timer.hpp"
@@ -22,8 +23,7 @@ public:
     Life(VolumeManagerOwner& owner, const VolumeManagerOptions& options);
 
     Result<void> start(wire::ClusterIdentity cluster, wire::Epoch epoch,
-                       const wire::ArrayVolume& volume,
-                       std::span<const wire::ArrayRebuildRecord> rebuilds);
+                       const wire::ArrayVolume& volume, const VolumeRecords& records);
     void box_up(const wire::BoxIdentity& box, const BoxStanding& standing);
     void box_down(const wire::BoxIdentity& box);
     void answered(CommandTicket ticket, const wire::ArrayAnswer& answer);
@@ -49,6 +49,8 @@ private:
         BoxFacts facts;
         wire::Generation generation{};
         std::uint64_t data_length = 0;
+        std::uint64_t boot = 0;    ///< which life of its process; 0: not known
+        bool lost_power = false;   ///< it has begun another since it was last believed
         bool has_session = false;  ///< it can be told to end what it is doing, if nothing else
         std::set<wire::TransactionNumber> left_open;  ///< to be ended before it is up again
         unsigned complaints = 0;
@@ -71,13 +73,14 @@ private:
         std::uint64_t octets_per_second = 0;
     };
     struct Place {
-        std::optional<RegionMap> lacks;   ///< of one that is absent: what it will have to be given
-        bool missed = false;              ///< its box was away since the engine last heard of it
-        bool blank = false;               ///< its box has just been given an empty part
-        std::optional<Rebuild> rebuild;   ///< of one that is being rebuilt
-        std::uint64_t rebuilds = 0;       ///< begun: tells the work of one from that of another
-        std::uint64_t lasting_mark = 0;   ///< stripes of it that outlive the power
-        std::uint64_t flushing_mark = 0;  ///< will be lasting when a flush has ended
+        std::optional<RegionMap> lacks;  ///< of one that is absent: what it will have to be given
+        std::optional<LastingMap> lasting;  ///< the same as the store has it, until it is whole
+        bool missed = false;                ///< its box was away since the engine last heard of it
+        bool blank = false;                 ///< its box has just been given an empty part
+        std::optional<Rebuild> rebuild;     ///< of one that is being rebuilt
+        std::uint64_t rebuilds = 0;         ///< begun: tells the work of one from that of another
+        std::uint64_t lasting_mark = 0;     ///< stripes of it that outlive the power
+        std::uint64_t flushing_mark = 0;    ///< will be lasting when a flush has ended
         bool flushing = false;
         std::uint64_t octets = 0;  ///< rebuilt so far
         bool keep = false;         ///< its record is to be written anew
@@ -89,13 +92,13 @@ private:
         void completed(Result<void> outcome) override { life_.work_ended(*this, outcome); }
         Purpose purpose{};
         std::uint8_t place = 0;
-        std::uint64_t rebuild = 0;  ///< which of the place's
+        std::uint64_t round = 0;  ///< which rebuilding of the place, or which scrub
         bool busy = false;
 
     private:
         Life& life_;
     };
-    enum class Storing : std::uint8_t { nothing, volume, marks };
+    enum class Storing : std::uint8_t { nothing, volume, records };
     /// On the way out of the outermost call everything is put right.
     class Visit {
     public:
@@ -123,7 +126,7 @@ private:
     void settle();
     bool starts_yet();
     void keep(const wire::ArrayVolume& next);
-    void keep_marks();
+    void keep_records();
     bool tell_members();
     void tell(const wire::BoxIdentity& box, std::uint8_t place);
     void told(const Told& what, const wire::ArrayAnswer& answer);
@@ -137,6 +140,21 @@ private:
     void depose();
     Health health() const;
     bool is_changing() const;
+
+    // volume_dirty.cpp: what is in question, lastingly
+    bool keeps_intent() const;
+    bool loses_somebody() const;
+    bool may_write(std::span<const Band> bands) override;
+    void recall_dirty(std::span<const DirtyRecord> records);
+    void recall_place(std::uint8_t index);
+    DirtyRecord dirty_record(std::uint8_t place, LastingMap& map);
+    void keep_lacks(const wire::ArrayVolume& next, std::vector<MetadataChange>& changes);
+    void lacks_stored(const wire::ArrayVolume& before, bool good);
+    void add_dirty(std::vector<MetadataChange>& changes);
+    void forget_intent();
+    void has_begun_anew(std::optional<std::uint8_t> place, BoxState& box);
+    void believe(std::uint8_t index);
+    bool owes_a_loss(wire::HostSession session);
 
     // volume_boxes.cpp: who is there, and who is to blame
     BoxState* state_of(std::uint8_t place);
@@ -163,6 +181,7 @@ private:
     void work_on();
     Work* idle_work();
     std::size_t depth() const;
+    bool is_whole() const;
     std::size_t busy_works() const;
     void begin(Work& work, Work::Purpose purpose, UpkeepKind kind, std::uint64_t stripe,
                std::uint8_t place);
@@ -172,6 +191,7 @@ private:
     bool mend_more();
     void work_ended(Work& work, Result<void> outcome);
     void rebuilt(Work& work, bool good);
+    bool is_of_this_scrub(const Work& work) const;
     void scrubbed(Work& work, bool good);
     void end_scrub_if_done();
 
@@ -187,6 +207,12 @@ private:
     std::map<wire::BoxIdentity, BoxState> boxes_;
     std::array<Place, limits::boxes> places_;
     WriteLog log_{0};
+    LastingMap intent_{0};      ///< of a volume without a journal: where writes may be under way
+    RegionMap recent_{0};       ///< where they were, since it was last seen to
+    bool inherited_ = false;    ///< the log has what a controller before us did not flush
+    bool writes_held_ = false;  ///< until nobody is on the way out
+    std::set<wire::HostSession> writers_;           ///< since all was flushed
+    std::set<wire::HostSession> owed_, owed_told_;  ///< hosts whose next flush fails, and has
     std::map<CommandTicket, Told> told_;
     std::uint64_t tickets_ = 0;
     std::vector<CommandTicket> undeliverable_;
@@ -201,13 +227,15 @@ private:
     RebuildOrders rebuild_orders_;
     std::list<Work> works_;
     ScrubStatus scrub_;
+    std::uint64_t scrubs_ = 0;  ///< begun: tells the work of one from that of another
     std::uint64_t scrub_next_ = 0;
     std::vector<std::uint64_t> scrub_again_, to_repair_;
-    std::set<std::uint64_t> doubtful_;
+    RegionMap doubtful_{0};               ///< stripes whose parity is to be made anew
+    std::vector<std::uint64_t> to_mend_;  ///< of them, those of one region that are next
     bool flushing_ = false;
 
     Timer start_timer_, stop_timer_, retry_timer_, calm_timer_, store_timer_, flush_timer_,
-        rest_timer_, rate_timer_;
+        rest_timer_, rate_timer_, intent_timer_, loss_timer_;
     Duration retry_after_{};
     unsigned rounds_of_complaints_ = 0;
     std::uint64_t rate_debt_ = 0;  ///< octets begun since the limit was last waited for

@@ -72,6 +72,7 @@ Result<void> VolumeManager::Life::scrub(bool repair) {
     if (scrub_.running) return Error{Code::unsupported};
     Visit visit(*this);
     scrub_ = {.running = true, .repairs = repair, .done = 0, .to_do = applied_.stripes};
+    ++scrubs_;
     scrub_next_ = 0;
     scrub_again_.clear();
     to_repair_.clear();
@@ -90,10 +91,7 @@ Result<void> VolumeManager::Life::stop_scrub() {
 Result<void> VolumeManager::Life::grow(std::uint64_t stripes) {
     if (!started_) return Error{Code::not_found};
     if (stripes <= volume_.stripes || wishes_.stripes) return Error{Code::unsupported};
-    const bool whole = std::ranges::all_of(
-        std::span(volume_.members).first(volume_.boxes),
-        [&](const wire::ArrayMember& member) { return member.state == ArrayMemberState::current; });
-    if (!whole || !serving_) return Error{Code::unsupported};
+    if (!is_whole() || is_changing() || !serving_) return Error{Code::unsupported};
     Visit visit(*this);
     wishes_.stripes = stripes;
     return {};

@@ -15,9 +15,8 @@ VolumeManager::VolumeManager(VolumeManagerOwner& owner, const VolumeManagerOptio
 VolumeManager::~VolumeManager() = default;
 
 Result<void> VolumeManager::start(wire::ClusterIdentity cluster, wire::Epoch epoch,
-                                  const wire::ArrayVolume& volume,
-                                  std::span<const wire::ArrayRebuildRecord> rebuilds) {
-    return life_->start(cluster, epoch, volume, rebuilds);
+                                  const wire::ArrayVolume& volume, const VolumeRecords& records) {
+    return life_->start(cluster, epoch, volume, records);
 }
 void VolumeManager::box_up(const wire::BoxIdentity& box, const BoxStanding& standing) {
     life_->box_up(box, standing);
@@ -88,7 +87,7 @@ VolumeManager::Life::Life(VolumeManagerOwner& owner, const VolumeManagerOptions&
 
 Result<void> VolumeManager::Life::start(wire::ClusterIdentity cluster, wire::Epoch epoch,
                                         const wire::ArrayVolume& volume,
-                                        std::span<const wire::ArrayRebuildRecord> rebuilds) {
+                                        const VolumeRecords& records) {
     if (started_) return Error{Code::unsupported};
     if (auto layout = layout_of(volume); !layout) return layout.error();
     Visit visit(*this);
@@ -96,20 +95,16 @@ Result<void> VolumeManager::Life::start(wire::ClusterIdentity cluster, wire::Epo
     epoch_ = epoch;
     volume_ = applied_ = volume;
     log_ = WriteLog(volume.stripes);
-    for (const auto& record : rebuilds) {
+    doubtful_ = recent_ = RegionMap(volume.stripes);
+    intent_ = LastingMap(volume.stripes);
+    for (const auto& record : records.rebuilds) {
         if (record.volume != volume.volume || record.place >= volume.boxes) continue;
         places_[record.place].lasting_mark = record.stripes;
         rebuild_orders_ = {.paused = record.paused, .octets_per_second = record.octets_per_second};
     }
-    // What was written while nobody kept count is not known: all of it, then.
-    for (std::uint8_t i = 0; i < volume.boxes; ++i) {
-        Place& place = places_[i];
-        if (volume.members[i].state == ArrayMemberState::current) continue;
-        const bool rebuilding = volume.members[i].state == ArrayMemberState::rebuilding;
-        place.lacks.emplace(volume.stripes);
-        place.lacks->add_from(rebuilding ? place.lasting_mark : 0);
-        if (rebuilding) place.rebuild.emplace(BoxIndex{i}, *place.lacks);
-    }
+    for (const auto& member : std::span(volume.members).first(volume.boxes))
+        if (member.failed) boxes_[member.box].facts.failed = true;
+    recall_dirty(records.dirty);
     auto known = engine_.set_volume(cluster_, epoch_, volume_, health());
     if (!known) return known.error();
     engine_.halt();  // requests may come, and wait for the boxes
@@ -124,6 +119,11 @@ void VolumeManager::Life::put_right() {
         for (auto ticket : std::exchange(undeliverable_, {})) engine_.lost(ticket);
         judge_complaints();
         settle();
+        if (writes_held_ && !loses_somebody()) {
+            writes_held_ = false;
+            engine_.go_on();
+        }
+        keep_records();
         work_on();
     } while (changed_ || !undeliverable_.empty());
     owner_.deadline_changed();
@@ -133,6 +133,10 @@ void VolumeManager::Life::submit(HostRequest& request) {
     Visit visit(*this);
     if (deposed_ || !started_) return request.completed(Error{Code::disconnected});
     if (given_up_) return request.completed(Error{Code::io_failed});
+    if (request.operation == HostOperation::flush && owes_a_loss(request.session))
+        return request.completed(Error{Code::io_failed});
+    if (request.operation == HostOperation::write && writers_.size() < limits::requests)
+        writers_.insert(request.session);
     engine_.submit(request);
 }
 
@@ -142,8 +146,9 @@ std::optional<Instant> VolumeManager::Life::deadline() const {
         auto at = timer.deadline();
         if (at && (!first || *at < *first)) first = at;
     };
-    for (const Timer* timer : {&start_timer_, &stop_timer_, &retry_timer_, &calm_timer_,
-                               &store_timer_, &flush_timer_, &rest_timer_, &rate_timer_})
+    for (const Timer* timer :
+         {&start_timer_, &stop_timer_, &retry_timer_, &calm_timer_, &store_timer_, &flush_timer_,
+          &rest_timer_, &rate_timer_, &intent_timer_, &loss_timer_})
         consider(*timer);
     for (const Place& place : places_) consider(place.spare);
     return first;
@@ -171,6 +176,8 @@ void VolumeManager::Life::tick(Instant now) {
         log_.flush_begins(engine_.bands_under_way());
         begin(*idle_work(), Work::Purpose::flush, UpkeepKind::flush, 0, 0);
     }
+    if (intent_timer_.passed(now)) forget_intent();
+    if (loss_timer_.passed(now)) owed_told_.clear();
     for (Timer* timer : {&store_timer_, &rest_timer_, &rate_timer_}) (void)timer->passed(now);
     for (std::uint8_t i = 0; i < volume_.boxes; ++i) {
         if (!places_[i].spare.passed(now)) continue;

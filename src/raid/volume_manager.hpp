@@ -12,6 +12,7 @@
 #include <memory>
 #include <span>
 
+#include "raid/dirty_record.hpp"
 #include "raid/metadata_store.hpp"
 #include "raid/volume_engine.hpp"
 #include "raid/volume_status.hpp"
@@ -58,6 +59,8 @@ struct VolumeManagerOptions {
     Duration stop_patience = std::chrono::seconds(60);   ///< requests of a stopped volume wait
     Duration spare_patience = std::chrono::seconds(30);  ///< a lost box may take so long to return
     Duration flush_interval = std::chrono::seconds(5);   ///< bounds what a returned box lacks
+    Duration intent_rest = std::chrono::seconds(30);     ///< where nothing is written, before it is
+                                                         ///< no longer in question
     std::uint64_t rebuild_save_stripes = 256;            ///< between two lasting marks
 };
 
@@ -66,6 +69,7 @@ struct BoxStanding {
     bool has_part = false;
     wire::Generation generation{};
     std::uint64_t data_length = 0;
+    std::uint64_t boot = 0;  ///< another whenever its process has begun anew; 0: not known
 };
 
 /// Lives until what it began has ended: commands may be lost, transfers of its own must complete.
@@ -78,8 +82,7 @@ public:
 
     /// Once, with what the store has; a new volume is in the store and on its boxes by then.
     Result<void> start(wire::ClusterIdentity cluster, wire::Epoch epoch,
-                       const wire::ArrayVolume& volume,
-                       std::span<const wire::ArrayRebuildRecord> rebuilds);
+                       const wire::ArrayVolume& volume, const VolumeRecords& records);
 
     /// A box obeys our epoch, has met its peers and takes commands. Boxes that are no members may
     /// be told of too, and nothing is done with them until they get a place.

@@ -209,6 +209,58 @@ TEST(VolumeManager, DoesAsManagementSays) {
     volume.expect_whole();
 }
 
+TEST(VolumeManager, LeavesOutWhoHasFailedUnderTheNextControllerToo) {
+    test::for_each_seed(20, [](std::uint64_t seed) {
+        ManagedVolume volume(level_of(seed), boxes_of(seed), seed);
+        const auto box = static_cast<std::uint8_t>(seed % boxes_of(seed));
+        ASSERT_TRUE(volume.run_until([&] { return volume.is_healthy(); }));
+        if (seed % 2 == 0) {
+            ASSERT_TRUE(volume.manager->fail(box));
+        } else {
+            volume.boxes[box]->disk.broken = true;
+            volume.submit(HostOperation::flush, {});
+        }
+        auto is_out = [&] {
+            const auto member = volume.manager->status().members[box];
+            return member.state == ArrayMemberState::absent && member.failed;
+        };
+        ASSERT_TRUE(volume.run_until(is_out));
+        volume.expect_all_right();
+        volume.boxes[box]->disk.broken = false;  // which nobody knows
+        volume.replace_controller();
+        volume.submit_randomly(10);
+        volume.expect_all_right();
+        EXPECT_TRUE(is_out()) << volume.story();
+        EXPECT_EQ(volume.count(rebuild_began), 0u) << "nobody has said that it may";
+        ASSERT_TRUE(volume.manager->re_add(box));
+        volume.expect_whole();
+        EXPECT_FALSE(volume.manager->volume().members[box].failed);
+    });
+}
+
+TEST(VolumeManager, CountsOnlyTheWorkOfTheScrubThatRuns) {
+    test::for_each_seed(30, [](std::uint64_t seed) {
+        ManagedVolume volume(level_of(seed), boxes_of(seed), seed);
+        ASSERT_TRUE(volume.run_until([&] { return volume.is_healthy(); }));
+        for (std::uint64_t i = 0; i < ManagedVolume::stripe_count; ++i)
+            volume.boxes[1]->disk.octets.all()[2 * 4096 + i * 8192 + 5] ^= std::byte{8};
+        for (int i = 0; i < 4; ++i) {
+            ASSERT_TRUE(volume.manager->scrub(seed % 2 != 0));
+            volume.some_steps(5 + seed % 30);
+            (void)volume.manager->stop_scrub();
+        }
+        volume.events.clear();
+        ASSERT_TRUE(volume.manager->scrub(false));
+        ASSERT_TRUE(volume.run_until([&] { return !volume.manager->status().scrub.running; }));
+        const auto scrub = volume.manager->status().scrub;
+        EXPECT_EQ(scrub.done, ManagedVolume::stripe_count);
+        EXPECT_EQ(volume.count(scrub_mismatch), scrub.mismatches);
+        if (seed % 2 == 0) {
+            EXPECT_EQ(scrub.mismatches, ManagedVolume::stripe_count) << "none is left out";
+        }
+    });
+}
+
 TEST(VolumeManager, KeepsToTheRateItIsGiven) {
     ManagedVolume volume(Level::raid5, 5, 1);
     volume.submit_randomly(10);

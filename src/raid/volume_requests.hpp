@@ -17,9 +17,12 @@ public:
     Range range{};
     PartyAccess memory{};  ///< the host's
     wire::HostSession session{};
+    /// Of one attachment of a host, over all its sessions; all zero: of nobody who asks again.
+    wire::HostIdentity host_identity{};
     std::uint64_t command = 0;
-    /// Sent before, to a controller that did not answer: its parity may be half written, so it is
-    /// made anew rather than changed.
+    /// Sent before, to a controller that did not answer. With a journal it is known whether that
+    /// has done it; without, its parity may be half written, so it is made anew rather than
+    /// changed.
     bool repeated = false;
     /// Boxes cannot reach this host: its data goes by way of the controller.
     bool in_band = false;

@@ -37,10 +37,15 @@ void VolumeManager::Life::settle() {
         return;
     if (starting_ && !starts_yet()) return;
     if (auto next = next_volume(volume_, facts(), wishes_)) return keep(*next);
+    for (std::uint8_t i = 0; i < volume_.boxes; ++i) {
+        const BoxState* box = state_of(i);
+        if (volume_.members[i].state == ArrayMemberState::current && box && box->facts.up &&
+            box->facts.has_part && box->facts.missed)
+            believe(i);
+    }
     if (tell_members()) return;
     if (!can_serve()) return stop();
     if (!serving_ || applied_.generation != volume_.generation) apply();
-    if (std::ranges::any_of(places_, &Place::keep)) keep_marks();
 }
 
 /// All are there, or those that are not have had their time.
@@ -78,11 +83,13 @@ void VolumeManager::Life::keep(const wire::ArrayVolume& next) {
         else if (rebuilt && !rebuilds)
             changes.push_back({name, std::nullopt});
     }
+    keep_lacks(next, changes);
     owner_.store(std::move(changes));
 }
 
-void VolumeManager::Life::keep_marks() {
-    storing_ = Storing::marks;
+/// How far rebuilding has come, and what is in question.
+void VolumeManager::Life::keep_records() {
+    if (!started_ || deposed_ || storing_ != Storing::nothing || store_timer_.asked()) return;
     std::vector<MetadataChange> changes;
     for (std::uint8_t i = 0; i < volume_.boxes; ++i) {
         Place& place = places_[i];
@@ -95,10 +102,10 @@ void VolumeManager::Life::keep_marks() {
                                .stripes = place.lasting_mark,
                                .octets_per_second = rebuild_orders_.octets_per_second})});
     }
-    if (changes.empty())
-        storing_ = Storing::nothing;
-    else
-        owner_.store(std::move(changes));
+    add_dirty(changes);
+    if (changes.empty()) return;
+    storing_ = Storing::records;
+    owner_.store(std::move(changes));
 }
 
 void VolumeManager::Life::stored(Result<void> outcome) {
@@ -106,18 +113,23 @@ void VolumeManager::Life::stored(Result<void> outcome) {
     const Storing what = std::exchange(storing_, Storing::nothing);
     if (!outcome) {
         if (outcome.error().code == Code::access_denied) return depose();
-        if (what == Storing::marks)
+        lacks_stored(volume_, false);
+        if (what == Storing::records)
             for (Place& place : places_) place.keep = place.rebuild.has_value();
         store_timer_.ask(1s);
         return say(VolumeEventKind::store_failed);
     }
-    if (what != Storing::volume) return;
-    volume_ = pending_;
+    if (what != Storing::volume) return lacks_stored(volume_, true);
+    const auto before = std::exchange(volume_, pending_);
+    lacks_stored(before, true);
     Mask rebuilding = 0;
     for (std::uint8_t i = 0; i < volume_.boxes; ++i) {
         const auto& member = volume_.members[i];
         if (member.state == ArrayMemberState::rebuilding) rebuilding |= only(i);
-        if (member.state == ArrayMemberState::absent) boxes_[member.box].facts.missed = false;
+        if (member.state == ArrayMemberState::absent) {
+            BoxState& box = boxes_[member.box];
+            box.facts.missed = box.lost_power = false;
+        }
         auto wished = wishes_.replacements.find(i);
         if (wished != wishes_.replacements.end() && wished->second == member.box)
             wishes_.replacements.erase(wished);
@@ -230,6 +242,9 @@ void VolumeManager::Life::apply() {
     const auto before = std::exchange(applied_, volume_);
     if (before.stripes != volume_.stripes) {
         log_.grow(volume_.stripes);
+        doubtful_ = doubtful_.grown(volume_.stripes);
+        recent_ = recent_.grown(volume_.stripes);
+        intent_.grow(volume_.stripes);
         say({.kind = VolumeEventKind::grown, .place = {}, .number = volume_.stripes});
     }
     take_places(before);
@@ -271,6 +286,7 @@ void VolumeManager::Life::take_places(const wire::ArrayVolume& before) {
             place.lacks.reset();
         } else if (was != is || is.state == ArrayMemberState::rebuilding) {
             place.lacks = lacks_of(i, was);
+            if (place.lasting) place.lasting->want(*place.lacks);
             place.rebuild.reset();
             if (is.state == ArrayMemberState::absent)
                 leave_place(i);

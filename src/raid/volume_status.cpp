@@ -30,6 +30,8 @@ constexpr std::array<const char*, volume_event_kinds> event_words{
     "the store refused a change",
     "another controller is in office",
     "box did not understand an order",
+    "stripes are in doubt since a controller was lost: their parity is made anew",
+    "box lost its power and cannot be spared: what was not flushed may be lost",
 };
 
 constexpr std::array outcome_words{

@@ -36,9 +36,11 @@ enum class VolumeEventKind : std::uint8_t {
     store_failed,       ///< what must be lasting cannot be made so; nothing changes until it can
     deposed,            ///< boxes obey another controller: this one must stop
     malformed_request,  ///< a box did not understand us: a fault of ours, or of its version
+    stripes_doubtful,   ///< `number`: that were being written when a controller was lost
+    writes_lost,        ///< a box that cannot be spared lost its power; `number`: stripes unflushed
 };
 inline constexpr std::size_t volume_event_kinds =
-    static_cast<std::size_t>(VolumeEventKind::malformed_request) + 1;
+    static_cast<std::size_t>(VolumeEventKind::writes_lost) + 1;
 
 struct VolumeEvent {
     VolumeEventKind kind{};

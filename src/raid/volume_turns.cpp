@@ -24,8 +24,11 @@ void VolumeEngine::send_turn(RunPlace run) {
 void VolumeEngine::send_order(RunPlace run, std::size_t index,
                               std::span<const PartyAccess> accesses) {
     const Order& order = run->plan.orders[index];
-    const bool writes_home = std::ranges::any_of(
-        order.pieces, [](const Piece& piece) { return piece.verb == Verb::commit; });
+    // Of a journal's plan it has no pieces.
+    const bool writes_home =
+        order.pieces.empty() || std::ranges::any_of(order.pieces, [](const Piece& piece) {
+            return piece.verb == Verb::commit;
+        });
     run->committed = run->committed || writes_home;
     count(order);
     // Which may have ended the last of this turn, and the run with it.
@@ -43,27 +46,56 @@ void VolumeEngine::send_order(RunPlace run, std::size_t index,
     owner_.carry(box, ticket, encoded);
 }
 
-/// Those of hosts, one for each box, in a turn of their own: the box knows them again.
+/// Those of hosts, one for each box, in a turn of their own: the box knows them again. What was
+/// decided is repeated always.
 bool VolumeEngine::can_repeat(const Sent& sent) const {
-    return sent.commits && sent.run->request && options_.plan.style == Style::vectored &&
+    if (!sent.commits) return false;
+    if (sent.run->decided) return true;
+    return sent.run->request && options_.plan.style == Style::vectored && !journal_ &&
            sent.run->plan.orders[sent.order].phase == Phase::commit;
 }
 
 /// A box that has become absent need not commit: who is left is of one mind.
+bool VolumeEngine::counts(const Run& run, const Order& order) const {
+    const auto place = number(order.to.box);
+    if (run.decided)  // and it has not become absent and come back meanwhile: it is not let in
+        return volume_.members[place].state != wire::ArrayMemberState::absent;
+    return std::ranges::any_of(run.bands, [&](const Band& band) {
+        return !contains(health_.absent_at(band.stripe), place);
+    });
+}
+
 void VolumeEngine::ask_again(RunPlace run) {
     std::vector<std::size_t> orders;
     for (auto index : std::exchange(run->unheard, {})) {
-        const auto place = number(run->plan.orders[index].to.box);
-        const bool counts = std::ranges::any_of(run->bands, [&](const Band& band) {
-            return !contains(health_.absent_at(band.stripe), place);
-        });
-        if (counts) orders.push_back(index);
+        const Order& order = run->plan.orders[index];
+        if (counts(*run, order)) {
+            orders.push_back(index);
+        } else if (run->decided) {  // what it has of it is dropped when it returns
+            run->open &= ~only(number(order.to.box));
+            owner_.owes_end(volume_.members[number(order.to.box)].box, run->transaction);
+        }
     }
     run->stage = Stage::running;
     run->unanswered = orders.size();
     if (orders.empty()) return turn_ended(run);
     const auto accesses = accesses_of(*run);
-    for (auto index : orders) send_order(run, index, accesses);
+    for (auto index : orders) {
+        if (!run->decided) {
+            send_order(run, index, accesses);
+            continue;
+        }
+        // The box may have restarted: it has no window any more, but a journal.
+        const Party to = run->plan.orders[index].to;
+        carry_end(run, to.box, wire::ArrayAction::resolve,
+                  {.run = run,
+                   .to = to,
+                   .box = {},
+                   .closes = true,
+                   .commits = true,
+                   .parties = {},
+                   .order = index});
+    }
 }
 
 void VolumeEngine::count_unheard(Run& run) {
@@ -109,7 +141,9 @@ void VolumeEngine::take_answer(CommandTicket ticket, const wire::ArrayAnswer& an
     const Sent sent = std::move(found->second);
     sent_.erase(found);
     Run& run = *sent.run;
-    if (is_lost && run.stage == Stage::running && can_repeat(sent)) {
+    const bool refuses_decided =
+        run.decided && sent.commits && answer.outcome != wire::ArrayOutcome::done;
+    if ((is_lost || refuses_decided) && run.stage == Stage::running && can_repeat(sent)) {
         run.unheard.push_back(sent.order);
         // Unless another has its place by now, who is not to blame.
         const bool is_there = sent.box == volume_.members[number(sent.to.box)].box;
@@ -119,7 +153,10 @@ void VolumeEngine::take_answer(CommandTicket ticket, const wire::ArrayAnswer& an
         order_failed(sent, answer);
     else if (sent.closes)
         run.open &= ~only(number(sent.to.box));
-    if (run.upkeep && run.upkeep->kind == UpkeepKind::scrub && run.stage == Stage::running)
+    const bool scrubs = run.upkeep && run.upkeep->kind == UpkeepKind::scrub;
+    const bool prepares = journal_ && sent.to.kind == PartyKind::box &&
+                          run.stage == Stage::running && run.plan.orders[sent.order].prepares;
+    if ((scrubs && run.stage == Stage::running) || prepares)
         run.digests.push_back({.row = answer.row_digest, .diagonals = answer.diagonal_digests});
     if (--run.unanswered == 0) turn_ended(sent.run);
 }
@@ -157,6 +194,7 @@ std::vector<wire::TransactionNumber> VolumeEngine::lost(const wire::BoxIdentity&
             if (run.stage == Stage::running && !run.committed) run.failed = run.stuck = true;
         }
     }
+    for (auto transaction : left_open) owner_.owes_end(box, transaction);
     for (auto ticket : tickets)
         take_answer(ticket, {.outcome = wire::ArrayOutcome::disk_failed}, true);
     return left_open;
@@ -195,6 +233,9 @@ void VolumeEngine::turn_ended(RunPlace run) {
         // Made for boxes that may no longer be those in its places: it begins again, as long as
         // nothing has gone home.
         if (more && !run->committed && run->generation != volume_.generation) run->failed = true;
+        const bool decides =
+            journal_ && more && !run->decided && run->plan.orders[run->next].phase == Phase::commit;
+        if (!run->failed && decides && agrees(*run)) return decide(run);
         if (!run->failed && more) return send_turn(run);
         if (!run->failed && !run->unheard.empty()) {
             run->stage = Stage::unheard;
@@ -207,7 +248,8 @@ void VolumeEngine::turn_ended(RunPlace run) {
             judge_digests(*run);
             run->done += run->part;
             run->uncommitted = 0;
-            run->anew = run->request && run->request->repeated;
+            run->decided = run->disagreed = false;
+            run->anew = run->request && run->request->repeated && !journal_;
             if (run->done == run->length) answer(*run, {});
         }
         if (run->open != 0)
@@ -223,6 +265,26 @@ void VolumeEngine::turn_ended(RunPlace run) {
     else
         erase(run);
     start_what_may();
+}
+
+/// What was prepared is what the code says, as far as sums tell. If not, something was damaged on
+/// its way, or computed wrongly: once more, with parity made from the data itself.
+bool VolumeEngine::agrees(Run& run) {
+    if (preparations_agree(*layout_, run.digests)) return true;
+    owner_.audit_failed(run.bands);
+    if (std::exchange(run.disagreed, true)) run.refusal = Error{Code::io_failed};
+    run.failed = run.anew = true;
+    return false;
+}
+
+/// All have prepared. From here on the write counts; the next controller would commit it too.
+void VolumeEngine::decide(RunPlace run) {
+    run->decided = run->committed = true;
+    if (run->request && run->done + run->part == run->length) {
+        executed_.note(run->host_identity, run->host_command);
+        answer(*run, {});
+    }
+    send_turn(run);
 }
 
 void VolumeEngine::run_failed(RunPlace run) {
@@ -248,24 +310,29 @@ void VolumeEngine::judge_digests(Run& run) {
 void VolumeEngine::send_end(RunPlace run, wire::ArrayAction action) {
     const Mask open = std::exchange(run->open, 0);
     run->unanswered = static_cast<std::size_t>(std::popcount(open));
-    for (std::uint8_t box = 0; box < layout_->boxes(); ++box) {
-        if (!contains(open, box)) continue;
-        const auto parameters = encoded(address_of(BoxIndex{box}));
-        ++counters_.orders;
-        const auto ticket = remember({.run = run,
-                                      .to = party(BoxIndex{box}),
-                                      .box = volume_.members[box].box,
-                                      .closes = true,
-                                      .commits = false,
-                                      .parties = {},
-                                      .order = 0});
-        owner_.carry(BoxIndex{box}, ticket,
-                     {{.action = action,
-                       .transaction = run->transaction,
-                       .parameter_length = static_cast<std::uint32_t>(parameters.size()),
-                       .control = {}},
-                      {parameters.begin(), parameters.end()}});
-    }
+    for (std::uint8_t box = 0; box < layout_->boxes(); ++box)
+        if (contains(open, box))
+            carry_end(run, BoxIndex{box}, action,
+                      {.run = run,
+                       .to = party(BoxIndex{box}),
+                       .box = {},
+                       .closes = true,
+                       .commits = false,
+                       .parties = {},
+                       .order = 0});
+}
+
+void VolumeEngine::carry_end(RunPlace run, BoxIndex box, wire::ArrayAction action, Sent sent) {
+    const auto parameters = encoded(address_of(box));
+    ++counters_.orders;
+    sent.box = volume_.members[number(box)].box;
+    const auto ticket = remember(std::move(sent));
+    owner_.carry(box, ticket,
+                 {{.action = action,
+                   .transaction = run->transaction,
+                   .parameter_length = static_cast<std::uint32_t>(parameters.size()),
+                   .control = {}},
+                  {parameters.begin(), parameters.end()}});
 }
 
 void VolumeEngine::answer(Run& run, Result<void> outcome) {
@@ -291,14 +358,20 @@ wire::ArrayAddress VolumeEngine::address_of(BoxIndex box) const {
 }
 
 OrderEnvelope VolumeEngine::envelope_of(const Run& run, BoxIndex box) {
+    // Of a request in parts the last speaks for all: that it was done says that all were.
+    const bool last = run.done + run.part == run.length;
     return {.address = address_of(box),
             .transaction = run.transaction,
-            .host = run.request ? run.request->session : wire::HostSession{},
-            .host_command = run.request ? run.request->command : 0,
+            .host = run.host,
+            .host_command = last ? run.host_command : 0,
             .participants = run.plan.participants,
             .window = run.window,
             .window_tag = owner_.window_tag(box, run.window, run.transaction),
-            .window_length = run.plan.box_windows[number(box)]};
+            .window_length = run.plan.box_windows[number(box)],
+            .settled = settled(),
+            .host_identity = last ? run.host_identity : wire::HostIdentity{},
+            .lease_ms = 0,
+            .to_prepare = run.plan.to_prepare[number(box)]};
 }
 
 std::vector<PartyAccess> VolumeEngine::accesses_of(const Run& run) {

@@ -17,6 +17,8 @@ public:
     void wrote(std::span<const Band> bands) {
         for (const Band& band : bands) written_.add(band.stripe);
     }
+    /// By a controller before this one, which did not say that it was flushed.
+    void wrote(const RegionMap& stripes) { written_.add(stripes); }
     /// What is being written while a flush begins, it may miss.
     void flush_begins(std::span<const Band> under_way) {
         flushing_.add(written_);

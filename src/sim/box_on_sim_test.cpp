@@ -204,6 +204,7 @@ TEST_F(BoxOnSim, KnowsItsPartsAgainAndWhatIsOnThem) {
         oak.start();
         auto said = *decode<wire::ArrayBoxDescription>(oak.describe());
         auto was = *decode<wire::ArrayBoxDescription>(before);
+        EXPECT_NE(std::exchange(said.boot, was.boot), was.boot) << "its process is another";
         EXPECT_EQ(said, was);
         EXPECT_EQ(home(oak, 0, 8 * block), expected);
         auto first = decode<wire::ArraySuperblock>(

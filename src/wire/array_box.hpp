@@ -13,6 +13,7 @@ struct ArrayBoxDescription {
     BoxIdentity box{};
     ClusterIdentity cluster{};  ///< all zero: nobody's yet
     Epoch epoch{};              ///< the highest that was obeyed
+    std::uint64_t boot = 0;     ///< drawn whenever its process begins: never 0 or 1
     Octets<64> name{};
     std::uint64_t size = 0;  ///< what its parts may take together
     std::uint64_t free = 0;
@@ -21,10 +22,11 @@ struct ArrayBoxDescription {
     std::uint16_t parts = 0;
 
     static constexpr void describe(auto& v, auto& h) {
-        v.pack(fixed<64>("key", 0x57'65'66'74'44'73'63'31));  // "WeftDsc1"
+        v.pack(fixed<64>("key", 0x57'65'66'74'44'73'63'32));  // "WeftDsc2"
         v.nested("box", h.box);
         v.nested("cluster", h.cluster);
         v("epoch", h.epoch);
+        v("boot", h.boot);
         v("name", h.name);
         v("size", h.size);
         v("free", h.free);
@@ -34,7 +36,7 @@ struct ArrayBoxDescription {
     }
     bool operator==(const ArrayBoxDescription&) const = default;
 };
-static_assert(wire_size<ArrayBoxDescription>() == 136);
+static_assert(wire_size<ArrayBoxDescription>() == 144);
 
 /// The file a box knows itself by. Its parts follow, then a CRC32C over all before it.
 struct ArrayBoxFile {

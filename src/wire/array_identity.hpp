@@ -34,12 +34,14 @@ std::string to_digits(const ArrayIdentity<Tag>& identity) {
 using ClusterIdentity = ArrayIdentity<struct ClusterTag>;
 using VolumeIdentity = ArrayIdentity<struct VolumeTag>;
 using BoxIdentity = ArrayIdentity<struct BoxTag>;
+/// Of one attachment of a host, over all its sessions: with a command's number it names a request.
+using HostIdentity = ArrayIdentity<struct HostTag>;
 
 /// Counts the changes of a volume's membership and layout.
 enum class Generation : std::uint64_t {};
 /// Counts the controllers a cluster has had.
 enum class Epoch : std::uint64_t {};
-/// Counts a controller's transactions; with its epoch it names one for ever.
+/// Names a transaction for ever: the epoch it was begun in, then a count. Later ones are higher.
 enum class TransactionNumber : std::uint64_t {};
 /// A host's session with its controller.
 enum class HostSession : std::uint64_t {};

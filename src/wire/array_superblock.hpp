@@ -19,11 +19,12 @@ struct ArrayMember {
     BoxIdentity box{};
     ArrayMemberState state{};
     std::uint64_t rebuilt_stripes = 0;
+    bool failed = false;  ///< of one that is absent: not taken back before somebody says so
 
     static constexpr void describe(auto& v, auto& h) {
         v.nested("box", h.box);
         v("state", h.state);
-        v.pack(reserved<56>);
+        v.pack(reserved<55>, bits<1>("failed", h.failed));
         v("rebuilt stripes", h.rebuilt_stripes);
     }
     bool operator==(const ArrayMember&) const = default;
@@ -105,6 +106,7 @@ enum class ArrayRecordKind : std::uint8_t {
     spare = 4,
     host = 5,
     rebuild = 6,
+    dirty = 7,  ///< of no fixed length: array_dirty.hpp
 };
 
 struct ArrayRecordHead {

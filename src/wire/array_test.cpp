@@ -52,7 +52,7 @@ TEST(ArrayOrder, IsACommandBlockAHeaderPartiesAndPieces) {
     HeaderWalk walk("raid/order.hex");
     walk.expect(ArrayCommandBlock{.action = ArrayAction::vectored_order,
                                   .transaction = TransactionNumber{0x1122334455667788},
-                                  .parameter_length = 112 + 5 * 32});
+                                  .parameter_length = 144 + 5 * 32});
     walk.expect(ArrayOrderHeader{.address = address,
                                  .host = HostSession{0x0a0b0c0d},
                                  .host_command = 0x99,
@@ -64,7 +64,11 @@ TEST(ArrayOrder, IsACommandBlockAHeaderPartiesAndPieces) {
                                  .round = 1,
                                  .prepares = true,
                                  .party_count = 2,
-                                 .piece_count = 3});
+                                 .piece_count = 3,
+                                 .settled = TransactionNumber{0x1122334455667700},
+                                 .host_identity = {counting(0x50)},
+                                 .lease_ms = 5000,
+                                 .to_prepare = 4096});
     walk.expect(ArrayParty{.kind = 0,
                            .tag = SteeringTag{0xabcdef01},
                            .base = 0x7f0000001000,
@@ -95,6 +99,25 @@ TEST(ArrayOrder, IsAnsweredInTheSenseData) {
                        .row_digest = 0xdeadbeef};
     for (std::uint32_t i = 0; i < 16; ++i) answer.diagonal_digests[i] = 0x100 + i;
     walk.expect(answer);
+    walk.expect_end();
+}
+
+TEST(ArrayRecall, ListsTransactionsAndNotes) {
+    HeaderWalk walk("raid/recall.hex");
+    walk.expect(ArrayRecallHead{
+        .settled = TransactionNumber{0x30000000010}, .transactions = 1, .notes = 1});
+    walk.expect(ArrayRecalled{.transaction = TransactionNumber{0x30000000011},
+                              .generation = Generation{7},
+                              .host = HostSession{0x0a0b0c0d},
+                              .host_identity = {counting(0x50)},
+                              .host_command = 0x99,
+                              .home = 1 << 20,
+                              .length = 8192,
+                              .participants = 0b10001,
+                              .state = ArrayTransactionState::committed});
+    walk.expect(ArrayExecutedNote{.transaction = TransactionNumber{0x3000000000f},
+                                  .host_identity = {counting(0x50)},
+                                  .host_command = 0x98});
     walk.expect_end();
 }
 

@@ -29,7 +29,8 @@ enum class ArrayAction : std::uint8_t {
     write_new_data = 0x08,
     xor_write = 0x09,  ///< XDWRITE
     pre_fetch = 0x0a,
-    abort = 0x20,         ///< a transaction ends here, nothing of it goes home
+    abort = 0x20,         ///< a transaction ends here, nothing of it goes home; lasting, then
+                          ///< answered, if the journal has it
     release = 0x21,       ///< a request has ended: its window and tag are no more
     new_epoch = 0x22,     ///< no lower epoch is obeyed from now on
     store_volume = 0x23,  ///< parameter list: an address and a superblock to keep
@@ -39,6 +40,8 @@ enum class ArrayAction : std::uint8_t {
     describe_box = 0x27,  ///< Data-In: what a box is, and its parts; anybody may ask
     create_part = 0x28,   ///< parameter list: an address and the part's first superblock
     delete_part = 0x29,   ///< parameter list: an address
+    recall = 0x2a,        ///< parameter list: an address; Data-In: what the journal remembers
+    resolve = 0x2b,       ///< parameter list: an address; commits what the journal has prepared
 };
 inline constexpr std::uint8_t array_order_count = 11;
 constexpr bool is_order(ArrayAction action) {
@@ -78,9 +81,13 @@ struct ArrayOrderHeader {
     bool prepares = false;
     std::uint8_t party_count = 0;
     std::uint16_t piece_count = 0;
+    TransactionNumber settled{};   ///< all below it have ended, lastingly, with everybody
+    HostIdentity host_identity{};  ///< who asked, whatever its session
+    std::uint32_t lease_ms = 0;    ///< the sender is in office so long; 0: it does not say
+    std::uint32_t to_prepare = 0;  ///< octets this box will prepare: room for them is kept
 
     static constexpr void describe(auto& v, auto& h) {
-        v.pack(fixed<32>("key", 0x57'4f'52'31));  // "WOR1"
+        v.pack(fixed<32>("key", 0x57'4f'52'32));  // "WOR2"
         v.pack(reserved<32>);
         v.nested("address", h.address);
         v("host", h.host);
@@ -95,10 +102,14 @@ struct ArrayOrderHeader {
         v("party count", h.party_count);
         v("piece count", h.piece_count);
         v.pack(reserved<16>);
+        v("settled", h.settled);
+        v.nested("host identity", h.host_identity);
+        v("lease", h.lease_ms);
+        v("to prepare", h.to_prepare);
     }
     bool operator==(const ArrayOrderHeader&) const = default;
 };
-static_assert(wire_size<ArrayOrderHeader>() == 112);
+static_assert(wire_size<ArrayOrderHeader>() == 144);
 
 /// A passive side: whose memory pieces of this order read or write, and where it begins.
 struct ArrayParty {
@@ -164,6 +175,8 @@ enum class ArrayOutcome : std::uint8_t {
     unknown_transaction = 0x0b,  ///< a later phase of something never staged here
     no_space = 0x0c,             ///< for a part of that size
     already_there = 0x0d,        ///< a part of that volume
+    corrupt = 0x0e,              ///< what `piece` would read is not what was written there
+    lease_over = 0x0f,           ///< the sender's time in office has run out, for all one knows
 };
 
 /// A descriptor of sense data. Digests are of what was staged, digested, or computed by the order.
@@ -192,5 +205,71 @@ struct ArrayAnswer {
     bool operator==(const ArrayAnswer&) const = default;
 };
 static_assert(wire_size<ArrayAnswer>() == 100);
+
+/// What a journal knows of a transaction.
+enum class ArrayTransactionState : std::uint8_t {
+    prepared = 1,  ///< and not decided: whoever asks must do so
+    committed = 2,
+    aborted = 3,
+};
+
+/// The Data-In of recall: this head, the transactions, the notes; both in rising order.
+struct ArrayRecallHead {
+    TransactionNumber settled{};  ///< all below it had ended everywhere, and are not listed
+    std::uint32_t transactions = 0;
+    std::uint32_t notes = 0;
+
+    static constexpr void describe(auto& v, auto& h) {
+        v.pack(fixed<64>("key", 0x57'65'66'74'52'63'6c'31));  // "WeftRcl1"
+        v("settled", h.settled);
+        v("transactions", h.transactions);
+        v("notes", h.notes);
+    }
+    bool operator==(const ArrayRecallHead&) const = default;
+};
+static_assert(wire_size<ArrayRecallHead>() == 24);
+
+struct ArrayRecalled {
+    TransactionNumber transaction{};
+    Generation generation{};  ///< in which it was prepared
+    HostSession host{};
+    HostIdentity host_identity{};
+    std::uint64_t host_command = 0;
+    std::uint64_t home = 0;    ///< all it changes here lies between this
+    std::uint64_t length = 0;  ///< and so many octets behind it
+    std::uint32_t participants = 0;
+    ArrayTransactionState state{};
+
+    static constexpr void describe(auto& v, auto& h) {
+        v("transaction", h.transaction);
+        v("generation", h.generation);
+        v("host", h.host);
+        v.nested("host identity", h.host_identity);
+        v("host command", h.host_command);
+        v("home", h.home);
+        v("length", h.length);
+        v("participants", h.participants);
+        v("state", h.state);
+        v.pack(reserved<24>);
+    }
+    bool operator==(const ArrayRecalled&) const = default;
+};
+static_assert(wire_size<ArrayRecalled>() == 72);
+
+/// A host's write that was committed, kept beyond the record of its blocks: a host that asks again
+/// is told so.
+struct ArrayExecutedNote {
+    TransactionNumber transaction{};
+    HostIdentity host_identity{};
+    std::uint64_t host_command = 0;
+
+    static constexpr void describe(auto& v, auto& h) {
+        v("transaction", h.transaction);
+        v.nested("host identity", h.host_identity);
+        v("host command", h.host_command);
+    }
+    bool operator==(const ArrayExecutedNote&) const = default;
+};
+static_assert(wire_size<ArrayExecutedNote>() == 32);
 
 }  // namespace weft::wire

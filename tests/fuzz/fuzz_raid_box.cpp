@@ -172,7 +172,7 @@ private:
         const auto octets = encoded(where);
         if (parameters.size() < at + octets.size()) return;
         std::ranges::copy(octets, parameters.begin() + static_cast<std::ptrdiff_t>(at));
-        if (at > 0) store_big_endian<4>(0x57'4f'52'31, parameters.data());
+        if (at > 0) store_big_endian<4>(0x57'4f'52'32, parameters.data());
     }
 
     void receive(const wire::ArrayCommandBlock& block, ConstBuffer parameters) {

@@ -27,8 +27,9 @@ def piece(verb, *, blend=0, column=0, other=0, party=0xFF, length=4096, slot=0, 
 
 def order(phase, *pieces, parties=0, window=0, tag=0x101, length=16384, closes=False, action=0,
           transaction=1):
-    header = bytes(8) + ADDRESS + struct.pack(">QQIIIIBBBBHH", 9, 5, 3, window, tag, length, phase,
-                                              0, 2 * closes, parties, len(pieces), 0)
+    header = bytes(8) + ADDRESS + struct.pack(">QQIIIIBBBBHHQ16sII", 9, 5, 3, window, tag, length,
+                                              phase, 0, 2 * closes, parties, len(pieces), 0, 0,
+                                              bytes(16), 0, 0)
     party = struct.pack(">BBxxIQ16s", 2, 1, 0x201, 0, bytes([3]) + bytes(15))
     return command(action, header + party * parties + b"".join(pieces), transaction)
 

@@ -6,6 +6,7 @@
 
 #include <deque>
 
+#include "raid/dirty_record.hpp"
 #include "raid/records.hpp"
 #include "raid/volume_manager.hpp"
 #include "support/raid_cluster.hpp"
@@ -136,7 +137,8 @@ public:
         const auto known = has ? boxes[i]->box.superblock() : wire::ArraySuperblock{};
         manager->box_up(identities[i], {.has_part = has,
                                         .generation = known.volume.generation,
-                                        .data_length = known.data_length});
+                                        .data_length = known.data_length,
+                                        .boot = sessions[i].boot});
     }
     /// All it had not flushed is gone, and what it was doing.
     void cut_power(unsigned i) {
@@ -147,6 +149,7 @@ public:
         ASSERT_TRUE(known);
         make_box(i, *known);
         boxes[i]->disk.octets = boxes[i]->disk.lasting = disk;
+        sessions[i].boot += 100;
     }
     unsigned add_spare_box() {
         const auto i = static_cast<unsigned>(boxes.size());
@@ -290,6 +293,7 @@ public:
     struct Session {
         bool up = false, was_up = false, full = false, mute = false;
         unsigned number = 0;
+        std::uint64_t boot = 100;  ///< another after every loss of power
         std::deque<std::pair<raid::CommandTicket, raid::EncodedOrder>> queue;
     };
     raid::VolumeManagerOptions options;
@@ -353,15 +357,16 @@ private:
     void start() {
         offices.push_back(std::make_unique<Office>(*this));
         manager = &offices.back()->manager;
-        std::vector<wire::ArrayRebuildRecord> rebuilds;
+        raid::VolumeRecords records;
         std::optional<wire::ArrayVolume> volume;
         for (const auto& [name, record] : kept) {
             if (auto found = raid::parse_record<wire::ArrayVolume>(record)) volume = *found;
             if (auto found = raid::parse_record<wire::ArrayRebuildRecord>(record))
-                rebuilds.push_back(*found);
+                records.rebuilds.push_back(*found);
+            if (auto found = raid::parse_dirty_record(record)) records.dirty.push_back(*found);
         }
         ASSERT_TRUE(volume);
-        ASSERT_TRUE(manager->start(cluster, wire::Epoch{epoch}, *volume, rebuilds));
+        ASSERT_TRUE(manager->start(cluster, wire::Epoch{epoch}, *volume, records));
         if (epoch == 1)
             for (unsigned i = 0; i < boxes.size(); ++i) bring(i);
     }

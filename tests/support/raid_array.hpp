@@ -39,6 +39,14 @@ public:
     AlignedBytes& disk(unsigned box) { return disks_[box]; }
     const raid::Tally& seen() const { return seen_; }
     const std::vector<raid::Digest>& digests() const { return digests_; }
+    /// What was prepared by the last plan: of each box its digest.
+    std::vector<raid::Digest> preparations() const {
+        std::vector<raid::Digest> all;
+        for (const auto& [box, preparation] : prepared_) all.push_back(preparation.digest);
+        return all;
+    }
+    /// Boxes whose preparation, from now on, is not what they were sent.
+    raid::Mask damages = 0;
 
     /// New bytes for a range, in the host's memory and in the shadow.
     void draw(raid::Range range) {
@@ -63,6 +71,7 @@ public:
         open_windows(plan);
         seen_ = {};
         digests_.clear();
+        prepared_.clear();
         auto first = plan.orders.begin();
         while (first != plan.orders.end()) {
             auto last = std::find_if(first, plan.orders.end(), [&](const raid::Order& order) {
@@ -157,6 +166,33 @@ private:
             }
         }
         if (digested) digests_.push_back(digest);
+        if (order.phase == raid::Phase::commit && order.pieces.empty()) commit_prepared(order.to);
+    }
+
+    struct Preparation {
+        raid::Digest digest;
+        std::vector<std::pair<std::uint64_t, AlignedBytes>> blocks;
+    };
+    void prepare(const raid::Party& who, const raid::Piece& piece) {
+        AlignedBytes block(piece.length), change(piece.length);
+        std::ranges::copy(memory(who, piece.slot, piece.length), block.all().begin());
+        // One block of it: the same twice would go out of a sum.
+        if (raid::contains(damages, number(who.box)) && !prepared_.contains(who))
+            block.all()[0] ^= std::byte{1};
+        change = block;
+        if (piece.at == raid::as_change) {
+            AlignedBytes old(piece.length);
+            std::ranges::copy(home(who, piece), old.all().begin());
+            xor_into(old.all(), change.all());
+        }
+        auto& mine = prepared_[who];
+        if (piece.at != raid::uncounted)
+            mine.digest.add(digest_of(change.all(), piece.blend, piece.column));
+        mine.blocks.emplace_back(piece.home, std::move(block));
+    }
+    void commit_prepared(const raid::Party& who) {
+        for (const auto& [at, block] : prepared_[who].blocks)
+            copy(block.all(), disks_[number(who.box)].all().subspan(at, block.all().size()));
     }
 
     raid::RoleTally& role(const raid::Party& party) {
@@ -221,6 +257,8 @@ private:
                 return copy(slot(), memory(piece.peer, piece.at, piece.length));
             case raid::Verb::commit:
                 return copy(slot(), home(who, piece));
+            case raid::Verb::prepare:
+                return prepare(who, piece);
             case raid::Verb::digest:
             case raid::Verb::flush:
                 return;
@@ -236,6 +274,7 @@ private:
     std::vector<std::byte> host_;
     std::vector<std::byte> shadow_;
     std::vector<raid::Digest> digests_;
+    std::map<raid::Party, Preparation> prepared_;
     raid::Tally seen_;
 };
 

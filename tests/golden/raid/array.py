@@ -11,7 +11,7 @@ must agree.
 import pathlib
 
 CLUSTER, VOLUME, BOX = bytes(range(0x10, 0x20)), bytes(range(0x20, 0x30)), bytes(range(0x30, 0x40))
-OTHER_BOX = bytes(range(0x40, 0x50))
+OTHER_BOX, HOST_IDENTITY = bytes(range(0x40, 0x50)), bytes(range(0x50, 0x60))
 
 
 def number(size, value):
@@ -36,14 +36,16 @@ ADDRESS = [(CLUSTER, "cluster"), (VOLUME, "volume"), (BOX, "box"), (number(8, 7)
 
 ORDER = [
     (b"\xd0", "operation: array order"), (b"\x00", "action: vectored order"),
-    (number(8, 0x1122334455667788), "transaction"), (number(4, 112 + 2 * 32 + 3 * 32), "length"),
+    (number(8, 0x1122334455667788), "transaction"), (number(4, 144 + 2 * 32 + 3 * 32), "length"),
     (b"\0", "reserved"), (b"\0", "control"),
-    (b"WOR1", "key"), (number(4, 0), "reserved"), *ADDRESS,
+    (b"WOR2", "key"), (number(4, 0), "reserved"), *ADDRESS,
     (number(8, 0x0A0B0C0D), "host session"), (number(8, 0x99), "host command"),
     (number(4, 0b10001), "participants: boxes 0 and 4"), (number(4, 2), "window"),
     (number(4, 0x00012345), "window tag"), (number(4, 8192), "window length"),
     (b"\x02", "phase: parity"), (b"\x01", "round"), (b"\x01", "prepares"), (b"\x02", "parties"),
     (number(2, 3), "pieces"), (number(2, 0), "reserved"),
+    (number(8, 0x1122334455667700), "settled"), (HOST_IDENTITY, "host"),
+    (number(4, 5000), "lease, milliseconds"), (number(4, 4096), "to prepare"),
     (b"\x00\x00", "party: a host"), (number(2, 0), "reserved"), (number(4, 0xABCDEF01), "tag"),
     (number(8, 0x7F0000001000), "base"), (number(8, 0) + number(8, 0x0A0B0C0D), "its session"),
     (b"\x02\x03", "party: box 3"), (number(2, 0), "reserved"), (number(4, 0x00045607), "tag"),
@@ -65,6 +67,17 @@ ANSWER = [
     (number(8, 0x1122334455667788), "transaction"), (number(8, 8), "generation"),
     (number(8, 4), "epoch"), (number(4, 0xDEADBEEF), "row digest"),
     (b"".join(number(4, 0x100 + i) for i in range(16)), "diagonal digests"),
+]
+
+RECALL = [
+    (b"WeftRcl1", "key"), (number(8, 3 << 40 | 16), "settled"), (number(4, 1), "transactions"),
+    (number(4, 1), "notes"),
+    (number(8, 3 << 40 | 17), "transaction"), (number(8, 7), "generation"),
+    (number(8, 0x0A0B0C0D), "host session"), (HOST_IDENTITY, "host"),
+    (number(8, 0x99), "host command"), (number(8, 1 << 20), "home"), (number(8, 8192), "length"),
+    (number(4, 0b10001), "participants"), (b"\x02", "state: committed"), (bytes(3), "reserved"),
+    (number(8, 3 << 40 | 15), "note: transaction"), (HOST_IDENTITY, "host"),
+    (number(8, 0x98), "host command"),
 ]
 
 MEMBERS = b"".join(
@@ -155,6 +168,7 @@ def write(name, about, fields):
 def main():
     write("order.hex", "A vectored order: command block, header, two parties, three pieces.", ORDER)
     write("answer.hex", "The answer to an order, as a descriptor of sense data.", ANSWER)
+    write("recall.hex", "What a journal remembers: the Data-In of recall.", RECALL)
     body = b"".join(octets for octets, _ in SUPERBLOCK)
     rest = bytes(4092 - len(body))
     write("superblock.hex", "A box's superblock.", SUPERBLOCK + [
