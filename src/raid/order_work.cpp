@@ -29,7 +29,7 @@ void blend(const Piece& piece, ConstBuffer from, Buffer into) {
 
 bool is_computed(Verb verb) {
     return verb == Verb::combine || verb == Verb::clear || verb == Verb::solve_pair ||
-           verb == Verb::solve_diagonal;
+           verb == Verb::solve_diagonal || verb == Verb::prepare;  // which the box does, at the end
 }
 
 /// Whether something is done to the octets on their way.
@@ -275,6 +275,10 @@ void OrderWork::failed(const Step& step, Error error) {
         result_.outcome = wire::ArrayOutcome::out_of_range;
     } else if (is_mismatch(error)) {
         result_.outcome = wire::ArrayOutcome::corrupt;
+        // Of pieces that adjoin, the one it is in.
+        for (std::size_t i = 0; i < step.pieces; ++i)
+            if (pieces()[step.piece + i].home / slice_size <= error.where)
+                result_.piece = static_cast<std::uint16_t>(step.piece + i + 1);
     }
 }
 

@@ -26,8 +26,9 @@ public:
     static constexpr std::uint64_t stripe_count = 8;
 
     ManagedVolume(raid::Level level, std::uint8_t box_count, std::uint64_t seed,
-                  raid::VolumeManagerOptions wishes = {})
-        : RaidCluster(*raid::Layout::make(level, box_count, 8192), stripe_count, seed),
+                  raid::VolumeManagerOptions wishes = {},
+                  wire::ArrayConsistency consistency = wire::ArrayConsistency::none)
+        : RaidCluster(*raid::Layout::make(level, box_count, 8192), stripe_count, seed, consistency),
           options(wishes),
           own_windows(tags),
           own_network(agenda, tags),
@@ -83,8 +84,9 @@ private:
             if (sessions[i].full)
                 return manager->answered(ticket, {.outcome = wire::ArrayOutcome::no_room});
             auto own = superblock;
-            own.data_offset = 2 * wire::superblock_size;
+            lay_out(own);
             make_box(i, own);
+            boxes[i]->format();
             std::ranges::copy(raid::encode_superblock(own), boxes[i]->disk.octets.all().begin());
             boxes[i]->disk.lasting = boxes[i]->disk.octets;
             manager->answered(ticket, {});
@@ -150,6 +152,7 @@ public:
         make_box(i, *known);
         boxes[i]->disk.octets = boxes[i]->disk.lasting = disk;
         sessions[i].boot += 100;
+        boxes[i]->recover();
     }
     unsigned add_spare_box() {
         const auto i = static_cast<unsigned>(boxes.size());
@@ -401,6 +404,7 @@ private:
         if (boxes[i]) {
             boxes[i]->windows.vanish();
             boxes[i]->on_answer = nullptr;
+            boxes[i]->on_data = nullptr;
             graves.push_back(std::move(boxes[i]));  // disks and peers may still answer it
         }
         boxes[i] = std::make_unique<TestBox>(agenda, tags, superblock);

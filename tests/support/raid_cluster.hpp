@@ -50,6 +50,7 @@ public:
     SlowDisk(Agenda& agenda, std::size_t size) : octets(size), agenda_(agenda) {}
     BlockTraits traits() const override { return {.size = octets.size(), .minimum_block = 4096}; }
     void submit(BlockRequest& request) override {
+        if (answers_at_once) return request.completed(perform(request));
         agenda_.later([this, &request] { request.completed(perform(request)); });
     }
 
@@ -62,6 +63,7 @@ public:
     AlignedBytes octets;
     AlignedBytes lasting{0};  ///< as of the last flush: what is left when the power goes
     bool broken = false;
+    bool answers_at_once = false;
     int flushes = 0;
 
 private:
@@ -145,16 +147,26 @@ private:
 class TestBox final : private raid::BoxOwner {
 public:
     TestBox(Agenda& agenda, TagTable& tags, const wire::ArraySuperblock& superblock)
-        : disk(agenda, superblock.data_offset + superblock.data_length),
+        : disk(agenda, raid::part_length(superblock)),
           network(agenda, tags),
           windows(tags),
-          box(*this, disk, windows, network, superblock, 0) {}
+          journaled(raid::has_journal(superblock)
+                        ? std::make_unique<raid::JournaledDisk>(disk, superblock,
+                                                                raid::JournaledDisk::Options{})
+                        : nullptr),
+          box(*this, disk, windows, network, superblock, 0, journaled.get()) {}
+
+    /// With a journal, before any order: on a disk that is new, or after a power cut.
+    void format() { begin(&raid::JournaledDisk::format); }
+    void recover() { begin(&raid::JournaledDisk::recover); }
 
     /// The answers so far, by ticket.
     std::map<raid::CommandTicket, wire::ArrayAnswer> answers;
+    std::map<raid::CommandTicket, std::vector<std::byte>> data;  ///< of those that had any
     bool records = true;
     /// Called with every answer, if set.
     std::function<void(raid::CommandTicket, const wire::ArrayAnswer&)> on_answer;
+    std::function<void(raid::CommandTicket, const wire::ArrayAnswer&, ConstBuffer)> on_data;
     std::vector<wire::ArrayPeer> met;
     std::vector<wire::HostSession> admitted, dismissed;
     std::uint64_t room = 0;  ///< the disk may grow to
@@ -165,6 +177,20 @@ private:
         const bool first = !records || answers.emplace(ticket, answer).second;
         EXPECT_TRUE(first) << "answered twice";
         if (on_answer) on_answer(ticket, answer);
+    }
+    void answer_with_data(raid::CommandTicket ticket, const wire::ArrayAnswer& said,
+                          ConstBuffer octets) override {
+        if (records) data[ticket].assign(octets.begin(), octets.end());
+        if (on_data) return on_data(ticket, said, octets);
+        answer(ticket, said);
+    }
+    void begin(void (raid::JournaledDisk::*how)(raid::Told)) {
+        if (!journaled) return;
+        disk.answers_at_once = true;
+        bool well = false;
+        ((*journaled).*how)([&](Result<void> outcome) { well = outcome.has_value(); });
+        EXPECT_TRUE(well) << "the journal is of no use";
+        disk.answers_at_once = false;
     }
     void meet(std::span<const wire::ArrayPeer> boxes) override {
         met.assign(boxes.begin(), boxes.end());
@@ -180,20 +206,23 @@ private:
 public:
     Network network;
     Windows windows;
+    std::unique_ptr<raid::JournaledDisk> journaled;
     raid::Box box;
 };
 
 /// A volume of such boxes, and a host with memory under a tag.
 class RaidCluster {
 public:
-    RaidCluster(const raid::Layout& shape, std::uint64_t stripes, std::uint64_t seed)
+    RaidCluster(const raid::Layout& shape, std::uint64_t stripes, std::uint64_t seed,
+                wire::ArrayConsistency consistency = wire::ArrayConsistency::none)
         : layout(shape), agenda(seed) {
         wire::ArraySuperblock superblock;
         superblock.cluster.octets[0] = 1;
         superblock.epoch = wire::Epoch{1};
-        superblock.data_offset = 2 * wire::superblock_size;
         superblock.data_length = stripes * layout.chunk_bytes();
         auto& volume = superblock.volume;
+        volume.consistency = consistency;
+        lay_out(superblock);
         volume.volume.octets[0] = 2;
         volume.generation = wire::Generation{1};
         volume.level = static_cast<std::uint8_t>(layout.level());
@@ -208,8 +237,20 @@ public:
             superblock.place = i;
             superblock.box = volume.members[i].box;
             boxes.push_back(std::make_unique<TestBox>(agenda, tags, superblock));
+            boxes.back()->format();
         }
     }
+
+    /// Small: data right behind the superblocks, or behind a journal of some twenty requests.
+    static void lay_out(wire::ArraySuperblock& superblock) {
+        const bool journal = superblock.volume.consistency == wire::ArrayConsistency::journal;
+        superblock.data_offset = 2 * wire::superblock_size;
+        superblock.journal_offset = journal ? superblock.data_offset : 0;
+        superblock.journal_length = journal ? journal_bytes : 0;
+        superblock.data_offset += superblock.journal_length;
+    }
+    static constexpr std::uint64_t journal_bytes =
+        raid::journal_ring_offset + 128 * wire::journal_block;
 
     wire::ArrayAddress address_of(unsigned box) const {
         const auto& known = boxes[box]->box.superblock();
@@ -254,6 +295,10 @@ public:
                                      .window = window,
                                      .window_tag = window_tag(box, transaction),
                                      .window_length = plan.box_windows[box]};
+        for (const auto& each : plan.orders)
+            for (const auto& piece : each.pieces)
+                if (each.to == order.to && piece.verb == raid::Verb::prepare)
+                    envelope.to_prepare += piece.length;
         return encode_order(order, envelope, accesses);
     }
 
