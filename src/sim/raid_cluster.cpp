@@ -7,7 +7,8 @@ namespace weft::sim {
 
 namespace {
 
-constexpr std::uint64_t data_offset = 2 * wire::superblock_size;
+/// Room for some twenty requests, so that it is full now and then.
+constexpr std::uint64_t journal_bytes = raid::journal_ring_offset + 128 * wire::journal_block;
 constexpr unsigned controller_place = 40;
 
 }  // namespace
@@ -79,7 +80,12 @@ RaidCluster::RaidCluster(RaidAgenda& agenda, Complaints& complaints, const RaidH
     wire::ArraySuperblock superblock;
     superblock.cluster.octets[0] = 1;
     superblock.epoch = wire::Epoch{1};
-    superblock.data_offset = data_offset;
+    superblock.data_offset = 2 * wire::superblock_size;
+    if (habits.consistency == wire::ArrayConsistency::journal) {
+        superblock.journal_offset = superblock.data_offset;
+        superblock.journal_length = journal_bytes;
+        superblock.data_offset += superblock.journal_length;
+    }
     superblock.data_length = habits.stripes * layout_.chunk_bytes();
     auto& volume = superblock.volume;
     volume.volume.octets[0] = 2;
@@ -100,11 +106,11 @@ RaidCluster::RaidCluster(RaidAgenda& agenda, Complaints& complaints, const RaidH
         auto& place = places_[i];
         superblock.place = i;
         superblock.box = place.identity = volume.members[i].box;
-        place.disk =
-            std::make_unique<RaidDisk>(agenda_, superblock.data_offset + superblock.data_length);
+        place.disk = std::make_unique<RaidDisk>(agenda_, raid::part_length(superblock));
         std::ranges::copy(raid::encode_superblock(superblock), place.disk->octets().begin());
-        place.disk->make_stable();
         start_machine(i);
+        place.machine->format();
+        place.disk->make_stable();
     }
     start_office();
     for (unsigned i = 0; i < boxes(); ++i) bring(i);
@@ -124,23 +130,23 @@ void RaidCluster::start_machine(unsigned i) {
     }
     place.machine = std::make_unique<RaidMachine>(
         agenda_, tags, complaints_, *place.disk, *known, raid::copy_to_write(first, second) ^ 1,
-        [this](raid::CommandTicket ticket, const wire::ArrayAnswer& answer) {
-            heard(ticket, answer);
+        [this](raid::CommandTicket ticket, const wire::ArrayAnswer& answer, ConstBuffer data) {
+            heard(ticket, answer, data);
         });
 }
 
 void RaidCluster::start_office() {
     offices_.push_back(std::make_unique<Office>(*this));
     manager_ = &offices_.back()->manager;
-    std::vector<wire::ArrayRebuildRecord> rebuilds;
+    raid::VolumeRecords records;
     std::optional<wire::ArrayVolume> volume;
     for (const auto& [name, record] : records_) {
         if (auto found = raid::parse_record<wire::ArrayVolume>(record)) volume = *found;
         if (auto found = raid::parse_record<wire::ArrayRebuildRecord>(record))
-            rebuilds.push_back(*found);
+            records.rebuilds.push_back(*found);
+        if (auto found = raid::parse_dirty_record(record)) records.dirty.push_back(*found);
     }
-    const bool started =
-        volume && manager_->start(cluster_, wire::Epoch{epoch_}, *volume, rebuilds);
+    const bool started = volume && manager_->start(cluster_, wire::Epoch{epoch_}, *volume, records);
     if (!started) complaints_.add("S17: the store has no volume to begin with");
 }
 
@@ -174,7 +180,8 @@ void RaidCluster::deliver(std::uint64_t number) {
                                     command.order.parameters);
 }
 
-void RaidCluster::heard(raid::CommandTicket ticket, const wire::ArrayAnswer& answer) {
+void RaidCluster::heard(raid::CommandTicket ticket, const wire::ArrayAnswer& answer,
+                        ConstBuffer /*data*/) {
     const auto found = carried_.find(static_cast<std::uint64_t>(ticket));
     if (found == carried_.end()) return;
     const auto [number, own] = found->second;
@@ -238,7 +245,8 @@ void RaidCluster::bring(unsigned i) {
     const auto& known = box(i).superblock();
     manager_->box_up(place.identity, {.has_part = true,
                                       .generation = known.volume.generation,
-                                      .data_length = known.data_length});
+                                      .data_length = known.data_length,
+                                      .boot = place.boot});
 }
 
 /// Who takes office says so before anything else; boxes answer when it lasts.
@@ -265,7 +273,9 @@ void RaidCluster::cut_power(unsigned i) {
     place.machine->vanish();
     place.disk->power_cut();
     place.held = false;
+    ++place.boot;
     start_machine(i);
+    place.machine->recover();
 }
 
 void RaidCluster::hold(unsigned i, bool held) {
@@ -290,6 +300,12 @@ void RaidCluster::take_over(bool old_goes_on) {
 }
 
 bool RaidCluster::pass_time() {
+    // The shortest of all waits: until marks go to the disk that nothing else has taken along.
+    for (auto& place : places_) {
+        if (!place.machine->journaled || !place.machine->journaled->has_waiting_marks()) continue;
+        place.machine->journaled->write_marks();
+        return true;
+    }
     const auto due = manager_->deadline();
     constexpr auto patience = std::chrono::hours(1);
     if (!due || *due > now_ + patience) return false;
@@ -310,6 +326,7 @@ void RaidCluster::check_quiet() {
 }
 
 void RaidCluster::check_parity() {
+    if (habits_.consistency == wire::ArrayConsistency::journal) return;  // a scrub has looked
     const auto columns = layout_.boxes();
     std::vector<RaidMemory> expected;
     for (unsigned i = 0; i < columns; ++i) expected.emplace_back(layout_.chunk_bytes());

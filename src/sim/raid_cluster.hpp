@@ -10,6 +10,7 @@
 #include <string>
 
 #include "raid/box.hpp"
+#include "raid/journaled_disk.hpp"
 #include "raid/records.hpp"
 #include "raid/volume_manager.hpp"
 #include "sim/raid_habits.hpp"
@@ -20,14 +21,24 @@ namespace weft::sim {
 /// A box as a machine: its disk outlives it.
 class RaidMachine final : private raid::BoxOwner {
 public:
-    using Heard = std::function<void(raid::CommandTicket, const wire::ArrayAnswer&)>;
+    using Heard =
+        std::function<void(raid::CommandTicket, const wire::ArrayAnswer&, ConstBuffer data)>;
     RaidMachine(RaidAgenda& agenda, RaidTags& tags, Complaints& complaints, RaidDisk& disk,
                 const wire::ArraySuperblock& superblock, unsigned copy, Heard heard)
         : transfers(agenda, tags),
           windows(tags, complaints),
-          box(*this, disk, windows, transfers, superblock, copy),
+          journaled(raid::has_journal(superblock)
+                        ? std::make_unique<raid::JournaledDisk>(disk, superblock,
+                                                                raid::JournaledDisk::Options{})
+                        : nullptr),
+          box(*this, disk, windows, transfers, superblock, copy, journaled.get()),
+          disk_(disk),
           heard_(std::move(heard)),
           complaints_(complaints) {}
+
+    /// With a journal, before any order: on a disk that is new, or after its power went.
+    void format() { begin(&raid::JournaledDisk::format); }
+    void recover() { begin(&raid::JournaledDisk::recover); }
 
     /// The power is gone: it says nothing any more, and nobody reaches its memory.
     void vanish() {
@@ -38,16 +49,30 @@ public:
 
     RaidTransfers transfers;
     RaidWindows windows;
+    std::unique_ptr<raid::JournaledDisk> journaled;
     raid::Box box;
 
 private:
     void answer(raid::CommandTicket ticket, const wire::ArrayAnswer& answer) override {
-        if (heard_) heard_(ticket, answer);
+        if (heard_) heard_(ticket, answer, {});
+    }
+    void answer_with_data(raid::CommandTicket ticket, const wire::ArrayAnswer& answer,
+                          ConstBuffer data) override {
+        if (heard_) heard_(ticket, answer, data);
+    }
+    void begin(void (raid::JournaledDisk::*how)(raid::Told)) {
+        if (!journaled) return;
+        disk_.answers_at_once = true;
+        bool well = false;
+        ((*journaled).*how)([&](Result<void> outcome) { well = outcome.has_value(); });
+        if (!well) complaints_.add("S1: a box's journal cannot be read after its power went");
+        disk_.answers_at_once = false;
     }
     void meet(std::span<const wire::ArrayPeer>) override {}
     void admit(const wire::ArrayHostAdmission&) override {}
     void dismiss(wire::HostSession) override {}
 
+    RaidDisk& disk_;
     Heard heard_;
     Complaints& complaints_;
 };
@@ -98,6 +123,7 @@ private:
         std::unique_ptr<RaidMachine> machine;
         std::uint64_t session = 0;  ///< of the controller in office; 0: none
         bool held = false;
+        std::uint64_t boot = 1;  ///< another after every loss of power
         wire::Epoch obeyed{};
     };
     struct Command {
@@ -116,7 +142,7 @@ private:
     void carry(Office& office, const wire::BoxIdentity& box, raid::CommandTicket ticket,
                const raid::EncodedOrder& command);
     void deliver(std::uint64_t session);
-    void heard(raid::CommandTicket ticket, const wire::ArrayAnswer& answer);
+    void heard(raid::CommandTicket ticket, const wire::ArrayAnswer& answer, ConstBuffer data);
     void create_part(Office& office, const wire::BoxIdentity& box, raid::CommandTicket ticket,
                      const wire::ArraySuperblock& superblock);
     void store(Office& office, std::vector<raid::MetadataChange> changes);

@@ -45,8 +45,9 @@ public:
     void flip_bit(std::uint64_t octet, unsigned bit);
 
     bool broken = false;
-    unsigned errors = 0;       ///< so many of the next requests fail
-    unsigned lost_writes = 0;  ///< so many of the next writes say they are done, and are not
+    bool answers_at_once = false;  ///< nobody else is there yet
+    unsigned errors = 0;           ///< so many of the next requests fail
+    unsigned lost_writes = 0;      ///< so many of the next writes say they are done, and are not
     /// So many of the next writes go here instead.
     unsigned misdirected = 0;
     std::uint64_t misdirection = 0;

@@ -36,7 +36,7 @@ RaidHabits::RaidHabits(Random& random, wire::ArrayConsistency kept, bool exceeds
     steps = static_cast<unsigned>(random.between(20, 60));
     slices_max = random.between(1, 12);
     plan.topology = random.chance(50) ? raid::Topology::star : raid::Topology::binary_tree;
-    plan.style = random.chance(80) ? raid::Style::vectored : raid::Style::paper;
+    const bool in_paper_style = random.chance(20);
     plan.partial = static_cast<raid::PartialWrite>(random.below(3));
     reads = static_cast<double>(random.between(10, 70));
     in_band = draw_rate(random, 40);
@@ -52,7 +52,8 @@ RaidHabits::RaidHabits(Random& random, wire::ArrayConsistency kept, bool exceeds
     const double host_losses = draw_rate(random, 4), losses = draw_rate(random, 4);
     const double rotting = draw_rate(random, 6), strays = draw_rate(random, 4);
     if (!has_journal && beyond) disk_errors = 0;  // a write given up half done is the write hole
-    if (!has_journal) return;                     // nothing keeps what these would break
+    if (!has_journal && in_paper_style) plan.style = raid::Style::paper;
+    if (!has_journal) return;  // nothing keeps what these would break
     host_deaths = host_losses;
     rot = rotting;
     lost_writes = losses;

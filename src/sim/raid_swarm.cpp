@@ -132,6 +132,7 @@ void RaidSwarm::ask(Work& work, bool again) {
     attempt.range = work.range;
     attempt.memory.tag = work.tag;
     attempt.session = wire::HostSession{work.host + 1};
+    attempt.host_identity.octets[0] = static_cast<std::uint8_t>(work.host + 1);
     attempt.command = work.command;
     attempt.repeated = again;
     attempt.in_band = work.in_band;
@@ -179,11 +180,16 @@ void RaidSwarm::kill_host() {
 // What goes wrong.
 
 /// So that whatever is lost can be made up for: not more boxes at once than the code allows, and
-/// one that was away counts until all is whole again.
-bool RaidSwarm::may_disturb(unsigned box) const {
+/// one that was away, or is not whole for whatever reason, counts until all is whole again.
+bool RaidSwarm::may_disturb(unsigned box) {
     if (is_fragile_) return false;
     if (habits_.beyond) return true;
-    return disturbed_.contains(box) || disturbed_.size() < cluster_.layout().spare_columns();
+    auto troubled = disturbed_;
+    const auto status = cluster_.manager().status();
+    for (const auto& member : status.members)
+        if (member.failed || member.state != wire::ArrayMemberState::current)
+            troubled.insert(member.place);
+    return troubled.contains(box) || troubled.size() < cluster_.layout().spare_columns();
 }
 
 void RaidSwarm::disturb() {

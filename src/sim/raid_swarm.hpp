@@ -56,7 +56,7 @@ private:
     raid::Range draw_range();
 
     void disturb();
-    bool may_disturb(unsigned box) const;
+    bool may_disturb(unsigned box);
     void lose(unsigned box, bool power);
     void bring_one();
     void take_over();
