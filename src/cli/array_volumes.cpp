@@ -29,8 +29,9 @@ void print_volume(const json& volume) {
 
 void print_details(const json& volume) {
     print_volume(volume);
-    fmt::print("  target {}, chunks of {}, generation {}, {} hosts\n", word(volume, "target"),
+    fmt::print("  target {}, chunks of {}, {}, generation {}, {} hosts\n", word(volume, "target"),
                show_size(volume.at("chunk").get<std::uint64_t>()),
+               word(volume, "consistency") == "journal" ? "with a journal" : "without a journal",
                volume.at("generation").get<std::uint64_t>(), volume.at("hosts").get<std::size_t>());
     for (const auto& member : volume.at("members"))
         fmt::print("  place {}: {}, {}, {}\n", member.at("place").get<unsigned>(),
@@ -83,7 +84,7 @@ struct Wishes {
 
 int volume_create(const Command& self, const Arguments& arguments) {
     CLI::App options;
-    std::string name, boxes, chunk = "128K", size;
+    std::string name, boxes, chunk = "128K", size, consistency = "none";
     unsigned level = 5;
     ArrayWishes array;
     options.add_option("NAME", name, "the volume's name")->required();
@@ -93,13 +94,15 @@ int volume_create(const Command& self, const Arguments& arguments) {
     options.add_option("--boxes", boxes, "the boxes, with commas between them")->required();
     options.add_option("--chunk", chunk, "what one box holds in a row");
     options.add_option("--size", size, "octets hosts may use; all there is room for if not given");
+    options
+        .add_option("--consistency", consistency,
+                    "journal: nothing answered is lost, whoever loses power; none: as the paper")
+        ->check(CLI::IsMember({"journal", "none"}));
     array.declare(options);
     if (auto leave = parse(self, options, arguments)) return *leave;
-    json request{{"do", "create volume"},
-                 {"name", name},
-                 {"level", level},
-                 {"boxes", split(boxes)},
-                 {"chunk", size_of(chunk)}};
+    json request{{"do", "create volume"},   {"name", name},
+                 {"level", level},          {"boxes", split(boxes)},
+                 {"chunk", size_of(chunk)}, {"consistency", consistency}};
     if (!size.empty()) request["size"] = size_of(size);
     array.ask(request);
     auto volume = array.ask({{"do", "volume status"}, {"name", name}});

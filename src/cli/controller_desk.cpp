@@ -97,6 +97,8 @@ json volume_json(const node::VolumeReport& report) {
             {"level", status.volume.level},
             {"boxes", status.volume.boxes},
             {"chunk", status.volume.chunk_bytes},
+            {"consistency",
+             status.volume.consistency == wire::ArrayConsistency::journal ? "journal" : "none"},
             {"generation", static_cast<std::uint64_t>(status.volume.generation)},
             {"target", wire::volume_target_name(report.name)},
             {"hosts", report.hosts},
@@ -153,6 +155,13 @@ raid::Level level_of(std::uint64_t number) {
     throw Refusal{fmt::format("there is no level {}: 1, 5 and 6 are known", number)};
 }
 
+wire::ArrayConsistency consistency_of(const std::string& word) {
+    if (word == "none") return wire::ArrayConsistency::none;
+    if (word == "journal") return wire::ArrayConsistency::journal;
+    throw Refusal{
+        fmt::format("there is no consistency {}: journal and none are known", show_foreign(word))};
+}
+
 void create_volume(const Desk& desk) {
     ControllerNode::VolumeWishes wishes;
     wishes.name = desk.text("name");
@@ -163,6 +172,7 @@ void create_volume(const Desk& desk) {
         throw Refusal{fmt::format("a chunk of {} is too long", show_size(chunk))};
     wishes.chunk_bytes = static_cast<std::uint32_t>(chunk);
     wishes.size = desk.request.value("size", std::uint64_t{0});
+    wishes.consistency = consistency_of(desk.request.value("consistency", std::string("none")));
     desk.controller.create_volume(wishes, desk.told());
 }
 

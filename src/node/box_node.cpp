@@ -117,6 +117,8 @@ void BoxNode::load_part(const wire::ArrayBoxPart& entry) {
             facts_.parts[loaded_].size = part->size();
             facts_.epoch = std::max(facts_.epoch, part->superblock().epoch);
             part->start(std::move(*windows), *links_);
+            if (part->has_lost_its_journal())
+                tell(path + ": its journal is damaged; the part will be taken for lost");
             parts_.push_back(std::move(part));
             ++loaded_;
             load_parts();
@@ -139,7 +141,7 @@ std::optional<std::string> BoxNode::judge(const BoxPart& part,
         return "this is a disk of another box (" + to_digits(superblock.box) + ")";
     if (superblock.cluster != facts_.cluster) return "this is a disk of another cluster";
     if (superblock.volume.volume != entry.volume) return "this is a disk of another volume";
-    if (part.size() < superblock.data_offset + superblock.data_length)
+    if (part.size() < raid::part_length(superblock))
         return "the disk is shorter than its superblock says";
     return std::nullopt;
 }
@@ -235,6 +237,7 @@ void BoxNode::receive(Call& call) {
         const auto outcome = check(command->address);
         return answer(call, outcome == Outcome::done ? Outcome::wrong_volume : outcome);
     }
+    part->box().tick(world_.now());
     part->box().receive(ticket_of(call), command->block, command->parameters);
 }
 
@@ -311,12 +314,12 @@ void BoxNode::take_peers(Call& call, const Command& command) {
 }
 
 void BoxNode::part_answered(BoxPart& /*part*/, raid::CommandTicket ticket,
-                            const wire::ArrayAnswer& said) {
+                            const wire::ArrayAnswer& said, ConstBuffer data) {
     if (ticket == epoch_ticket) return part_told_of_epoch(said.outcome);
     auto& call = *reinterpret_cast<Call*>(static_cast<std::uintptr_t>(ticket));
     call.answer(
         said.outcome == Outcome::done ? wire::ScsiStatus::good : wire::ScsiStatus::check_condition,
-        encoded(said), {});
+        encoded(said), data);
 }
 
 bool BoxNode::know(std::span<const wire::ArrayPeer> boxes) {

@@ -78,8 +78,8 @@ private:
     void receive(Call& call) override;
     void forget(Call&) override {}  // its work cannot be broken off, and answers when it has ended
     // BoxPartOwner
-    void part_answered(BoxPart& part, raid::CommandTicket ticket,
-                       const wire::ArrayAnswer& answer) override;
+    void part_answered(BoxPart& part, raid::CommandTicket ticket, const wire::ArrayAnswer& answer,
+                       ConstBuffer data) override;
     void meet(std::span<const wire::ArrayPeer> boxes) override;
     void admit(const wire::ArrayHostAdmission& host) override;
     void dismiss(wire::HostSession host) override;

@@ -114,13 +114,14 @@ wire::ArrayOutcome BoxNode::judge_superblock(const wire::ArraySuperblock& superb
     // The checks of a superblock that is read back are just as good before it is written.
     if (!raid::parse_superblock(raid::encode_superblock(superblock))) return Outcome::malformed;
     constexpr std::uint64_t superblocks = 2 * wire::superblock_size;
-    if (superblock.data_offset < superblocks || superblock.journal_length != 0 ||
+    const bool wants_journal = volume.consistency == wire::ArrayConsistency::journal;
+    if (superblock.data_offset < superblocks || raid::has_journal(superblock) != wants_journal ||
         superblock.data_length / volume.chunk_bytes < volume.stripes)
         return Outcome::malformed;
     if (superblock.data_length > options_.size || superblock.data_offset > options_.size)
         return Outcome::no_space;
     if (facts_.find(volume.volume) != nullptr) return Outcome::already_there;
-    const bool fits = superblock.data_offset + superblock.data_length <= free_bytes();
+    const bool fits = raid::part_length(superblock) <= free_bytes();
     return fits && facts_.parts.size() < box_parts_max ? Outcome::done : Outcome::no_space;
 }
 
@@ -136,7 +137,7 @@ void BoxNode::create_part(Call& call, const Command& command) {
         return end_change(call, outcome);
     // First it is known that there may be a disk, then there is one.
     facts_.parts.push_back({.volume = superblock->volume.volume,
-                            .size = superblock->data_offset + superblock->data_length,
+                            .size = raid::part_length(*superblock),
                             .begun = true});
     save([this, &call, superblock = *superblock](Result<void> saved) {
         if (saved) return make_part(call, superblock);

@@ -27,8 +27,16 @@ void BoxPart::create(const wire::ArraySuperblock& superblock, Told told) {
 }
 
 void BoxPart::completed(Result<void> outcome) {
-    if (outcome && operation == BlockOperation::read) outcome = take_superblocks();
-    std::exchange(told_, nullptr)(outcome);
+    const bool is_loaded = operation == BlockOperation::read;
+    if (outcome && is_loaded) outcome = take_superblocks();
+    if (!outcome || !raid::has_journal(superblock_)) return std::exchange(told_, nullptr)(outcome);
+    journaled_ =
+        std::make_unique<raid::JournaledDisk>(*disk_, superblock_, raid::JournaledDisk::Options{});
+    if (is_loaded)
+        journaled_->recover([this](Result<void>) { std::exchange(told_, nullptr)({}); });
+    else
+        journaled_->format(
+            [this](Result<void> formatted) { std::exchange(told_, nullptr)(formatted); });
 }
 
 Result<void> BoxPart::take_superblocks() {
@@ -50,7 +58,8 @@ Result<void> BoxPart::make_room(std::uint64_t octets) {
 void BoxPart::start(std::unique_ptr<BoxWindows> windows, raid::PeerTransfers& peers) {
     windows_ = std::move(windows);
     raid::BoxOwner& owner = *this;
-    box_ = std::make_unique<raid::Box>(owner, *disk_, *windows_, peers, superblock_, copy_);
+    box_ = std::make_unique<raid::Box>(owner, *disk_, *windows_, peers, superblock_, copy_,
+                                       journaled_.get());
 }
 
 std::unique_ptr<BoxWindows> BoxPart::stop() {

@@ -19,7 +19,7 @@ class BoxPart;
 class BoxPartOwner {
 public:
     virtual void part_answered(BoxPart& part, raid::CommandTicket ticket,
-                               const wire::ArrayAnswer& answer) = 0;
+                               const wire::ArrayAnswer& answer, ConstBuffer data) = 0;
     virtual void meet(std::span<const wire::ArrayPeer> boxes) = 0;
     virtual void admit(const wire::ArrayHostAdmission& host) = 0;
     virtual void dismiss(wire::HostSession host) = 0;
@@ -41,9 +41,11 @@ public:
     BoxPart(const BoxPart&) = delete;
     BoxPart& operator=(const BoxPart&) = delete;
 
-    /// Reads what the disk says it is. `not_found`: no superblock on it is whole.
+    /// Reads what the disk says it is, and recovers what its journal has. `not_found`: no
+    /// superblock on it is whole. A journal that is lost is no error here: orders are refused then,
+    /// and the controller learns that this part has failed.
     void load(Told told);
-    /// Writes what it shall be.
+    /// Writes what it shall be, and an empty journal if it shall have one.
     void create(const wire::ArraySuperblock& superblock, Told told);
     /// Takes orders from now on. After load() or create().
     void start(std::unique_ptr<BoxWindows> windows, raid::PeerTransfers& peers);
@@ -58,11 +60,16 @@ public:
     const wire::VolumeIdentity& volume() const { return superblock().volume.volume; }
     std::uint64_t size() const { return disk_->traits().size; }
     bool idle() const { return !told_ && (!box_ || box_->idle()); }
+    bool has_lost_its_journal() const { return journaled_ && journaled_->has_failed(); }
 
 private:
     // raid::BoxOwner
     void answer(raid::CommandTicket ticket, const wire::ArrayAnswer& answer) override {
-        owner_.part_answered(*this, ticket, answer);
+        owner_.part_answered(*this, ticket, answer, {});
+    }
+    void answer_with_data(raid::CommandTicket ticket, const wire::ArrayAnswer& answer,
+                          ConstBuffer data) override {
+        owner_.part_answered(*this, ticket, answer, data);
     }
     void meet(std::span<const wire::ArrayPeer> boxes) override { owner_.meet(boxes); }
     void admit(const wire::ArrayHostAdmission& host) override { owner_.admit(host); }
@@ -75,6 +82,7 @@ private:
 
     BoxPartOwner& owner_;
     std::unique_ptr<GrowingDisk> disk_;
+    std::unique_ptr<raid::JournaledDisk> journaled_;
     std::unique_ptr<BoxWindows> windows_;
     std::unique_ptr<raid::Box> box_;
     std::array<std::byte, 2 * wire::superblock_size> image_{};

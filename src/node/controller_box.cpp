@@ -17,6 +17,7 @@ using wire::ArrayOutcome;
 namespace {
 
 constexpr std::size_t description_bytes = 256u << 10;
+constexpr std::size_t recall_bytes = 256u << 10;
 constexpr Duration ask_again_after = std::chrono::seconds(5);
 
 }  // namespace
@@ -111,6 +112,14 @@ void ControllerBox::send(ArrayAction action, const wire::ArrayAddress& address,
         .parameter_length = static_cast<std::uint32_t>(command.parameters.size()),
         .control = {}};
     send(command, std::move(told));
+}
+
+void ControllerBox::ask(const raid::EncodedOrder& command, ToldData told) {
+    link_.send(command.command_block, command.parameters, recall_bytes,
+               [told = std::move(told)](Result<BoxReply> reply) {
+                   if (!reply) return told(std::nullopt, {});
+                   told(reply->answer, reply->data);
+               });
 }
 
 void ControllerBox::describe(std::function<void(bool)> told) {

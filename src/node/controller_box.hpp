@@ -55,6 +55,8 @@ class ControllerBox {
 public:
     /// What became of a command: none if the session was lost over it.
     using Told = std::function<void(std::optional<wire::ArrayAnswer>)>;
+    /// The same, with what came along.
+    using ToldData = std::function<void(std::optional<wire::ArrayAnswer>, ConstBuffer)>;
 
     /// `identity`: who it must be; none: whoever it is, as long as it has that name. The box must
     /// not be destroyed from inside what it tells.
@@ -81,6 +83,8 @@ public:
     /// The same, made here.
     void send(wire::ArrayAction action, const wire::ArrayAddress& address,
               std::span<const std::byte> rest, Told told);
+    /// Of a volume's, where data comes back: recall.
+    void ask(const raid::EncodedOrder& command, ToldData told);
     /// With a new session: it is to hear of another epoch.
     void begin_again() { link_.drop({.code = Code::disconnected}); }
     /// Asks what it is again: free space and parts have changed.

@@ -69,6 +69,7 @@ public:
         std::vector<std::string> boxes;
         std::uint32_t chunk_bytes = 128u << 10;
         std::uint64_t size = 0;  ///< 0: all the boxes have room for
+        wire::ArrayConsistency consistency = wire::ArrayConsistency::none;
     };
     void create_volume(const VolumeWishes& wishes, Told told);
     void delete_volume(const std::string& name, Told told);

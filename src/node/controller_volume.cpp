@@ -118,6 +118,11 @@ void ControllerVolume::carry(const wire::BoxIdentity& box, raid::CommandTicket t
         return;
     }
     ++orders_;
+    if (command.command_block.action == wire::ArrayAction::recall)
+        return found->ask(command, [this, alive = alive_, ticket](
+                                       std::optional<wire::ArrayAnswer> answer, ConstBuffer data) {
+            if (*alive && answer) manager_.answered(ticket, *answer, data);
+        });
     found->send(command, [this, alive = alive_, ticket](std::optional<wire::ArrayAnswer> answer) {
         // No answer: the session is lost, and the box's going down says so of all its commands.
         if (*alive && answer) manager_.answered(ticket, *answer);

@@ -88,6 +88,7 @@ ControllerNode::Refusal ControllerNode::plan_creation(const VolumeWishes& wishes
     volume.level = static_cast<std::uint8_t>(wishes.level);
     volume.boxes = static_cast<std::uint8_t>(std::min<std::size_t>(wishes.boxes.size(), 255));
     volume.chunk_bytes = wishes.chunk_bytes;
+    volume.consistency = wishes.consistency;
     auto layout = raid::Layout::make(wishes.level, volume.boxes, wishes.chunk_bytes);
     if (!layout && layout.error().code == Code::out_of_range)
         return boxes_of_level(wishes.level) + ", and not " + std::to_string(wishes.boxes.size());
@@ -103,8 +104,7 @@ ControllerNode::Refusal ControllerNode::plan_creation(const VolumeWishes& wishes
         volume.members[place] = {.box = *box->identity(),
                                  .state = wire::ArrayMemberState::current,
                                  .rebuilt_stripes = 0};
-        const auto free = box->facts()->box.free;
-        room = std::min(room, free > raid::part_data_offset ? free - raid::part_data_offset : 0);
+        room = std::min(room, raid::part_data_room(box->facts()->box.free, wishes.consistency));
     }
     volume.stripes = layout->stripes_on(room);
     if (wishes.size != 0) {

@@ -49,7 +49,7 @@ std::uint32_t take_checksum(block::ScatterCursor& from) {
 
 CheckedDisk::CheckedDisk(BlockDevice& below, std::uint64_t offset, std::uint64_t length,
                          std::size_t pages)
-    : below_(below), offset_(offset), length_(length), pages_max_(pages) {
+    : below_(below), asker_(below), offset_(offset), length_(length), pages_max_(pages) {
     WEFT_CHECK(pages > longest / group_bytes + 1);
 }
 
@@ -167,7 +167,7 @@ bool CheckedDisk::are_loaded(const Work& work) const {
 }
 
 void CheckedDisk::load(std::uint64_t group, Page& page) {
-    read_disk(below_, place_of_page(group), page.octets, [this, &page](Result<void> outcome) {
+    asker_.read(place_of_page(group), page.octets, [this, &page](Result<void> outcome) {
         page.loading = false;
         page.load_outcome = outcome;
         advance();
@@ -179,7 +179,7 @@ void CheckedDisk::store(std::uint64_t group, Page& page) {
     page.dirty = false;
     page.writing = true;
     ++storing_;
-    write_disk(below_, place_of_page(group), {page.written}, [this, &page](Result<void> outcome) {
+    asker_.write(place_of_page(group), {page.written}, [this, &page](Result<void> outcome) {
         page.writing = false;
         if (!outcome) page.dirty = flush_has_failed_ = true;
         page_stored();
@@ -193,7 +193,7 @@ void CheckedDisk::page_stored() {
         return advance();
     }
     if (flush_has_failed_) return end_flush(Error{.code = Code::io_failed});
-    flush_disk(below_, [this](Result<void> outcome) { end_flush(outcome); });
+    asker_.flush([this](Result<void> outcome) { end_flush(outcome); });
 }
 
 // ------------------------------------------------------------------------------ reads and writes
@@ -219,8 +219,8 @@ void CheckedDisk::begin(WorkPlace work) {
         for (; from.left() > 0; from.advance(from.piece().size())) part.push_back(from.piece());
         ++work->parts;
         done += size;
-        LoneRequest::submit(below_, work->operation, place_of(home), std::move(part),
-                            [this, work](Result<void> outcome) { part_ended(work, outcome); });
+        asker_.submit(work->operation, place_of(home), std::move(part),
+                      [this, work](Result<void> outcome) { part_ended(work, outcome); });
     }
     part_ended(work, {});
 }

@@ -93,6 +93,7 @@ private:
     }
 
     BlockDevice& below_;
+    DiskAsker asker_;
     std::uint64_t offset_, length_;
     std::size_t pages_max_;
     std::map<std::uint64_t, Page> pages_;  ///< by group

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading, writing and flushing in one call, for what happens rarely or takes long anyway: each
-// makes a request that lives until it is answered, which may be from inside the call.
+// Reading, writing and flushing in one call, for engines that ask a disk for many things at a time.
+// What is asked lives until it is answered, which may be from inside the call, or as long as the
+// engine, whose machine may have lost its power meanwhile.
 #pragma once
 
 #include <functional>
+#include <list>
 #include <utility>
 #include <vector>
 
@@ -13,40 +15,49 @@ namespace weft::raid {
 
 using Told = std::function<void(Result<void>)>;
 
-class LoneRequest final : public BlockRequest {
+class DiskAsker final {
 public:
-    static void submit(BlockDevice& disk, BlockOperation wanted, std::uint64_t at,
-                       std::vector<Buffer> octets, Told told) {
-        auto* made = new LoneRequest(std::move(octets), std::move(told));
-        made->operation = wanted;
-        made->offset = at;
-        made->memory = made->octets_;
-        for (Buffer part : made->octets_) made->length += part.size();
-        disk.submit(*made);
+    explicit DiskAsker(BlockDevice& disk) : disk_(disk) {}
+    DiskAsker(const DiskAsker&) = delete;
+    DiskAsker& operator=(const DiskAsker&) = delete;
+
+    void read(std::uint64_t at, Buffer into, Told told) {
+        submit(BlockOperation::read, at, {into}, std::move(told));
     }
-    void completed(Result<void> outcome) override {
-        auto told = std::move(told_);
-        delete this;
-        told(outcome);
+    void write(std::uint64_t at, std::vector<Buffer> from, Told told) {
+        submit(BlockOperation::write, at, std::move(from), std::move(told));
+    }
+    void flush(Told told) { submit(BlockOperation::flush, 0, {}, std::move(told)); }
+
+    void submit(BlockOperation operation, std::uint64_t at, std::vector<Buffer> octets, Told told) {
+        auto& made = asked_.emplace_back(*this, std::move(octets), std::move(told));
+        made.self = std::prev(asked_.end());
+        made.operation = operation;
+        made.offset = at;
+        disk_.submit(made);
     }
 
 private:
-    LoneRequest(std::vector<Buffer> octets, Told told)
-        : octets_(std::move(octets)), told_(std::move(told)) {}
-    ~LoneRequest() = default;
+    struct Request final : BlockRequest {
+        Request(DiskAsker& made_by, std::vector<Buffer> list, Told whom)
+            : asker(made_by), octets(std::move(list)), told(std::move(whom)) {
+            memory = octets;
+            for (Buffer part : octets) length += part.size();
+        }
+        void completed(Result<void> outcome) override {
+            auto whom = std::move(told);
+            asker.asked_.erase(self);  // which is this
+            whom(outcome);
+        }
 
-    std::vector<Buffer> octets_;
-    Told told_;
+        DiskAsker& asker;
+        std::vector<Buffer> octets;
+        Told told;
+        std::list<Request>::iterator self{};
+    };
+
+    BlockDevice& disk_;
+    std::list<Request> asked_;
 };
-
-inline void read_disk(BlockDevice& disk, std::uint64_t at, Buffer into, Told told) {
-    LoneRequest::submit(disk, BlockOperation::read, at, {into}, std::move(told));
-}
-inline void write_disk(BlockDevice& disk, std::uint64_t at, std::vector<Buffer> from, Told told) {
-    LoneRequest::submit(disk, BlockOperation::write, at, std::move(from), std::move(told));
-}
-inline void flush_disk(BlockDevice& disk, Told told) {
-    LoneRequest::submit(disk, BlockOperation::flush, 0, {}, std::move(told));
-}
 
 }  // namespace weft::raid

@@ -36,6 +36,7 @@ std::vector<Buffer> take_front(std::vector<Buffer>& list, std::uint64_t length) 
 
 Journal::Journal(BlockDevice& disk, DiskRegion region, const JournalOptions& options)
     : disk_(disk),
+      asker_(disk),
       region_(region),
       ring_length_(journal_ring_length(region.length)),
       options_(options) {}
@@ -151,14 +152,14 @@ void Journal::write_group() {
     const std::uint64_t most = round_down(disk_.traits().maximum_transfer, journal_block);
     const std::uint64_t size = std::min({group_.length - group_.written, ring_length_ - at, most});
     group_.written += size;
-    write_disk(disk_, region_.offset + journal_ring_offset + at, take_front(group_.octets, size),
-               [this](Result<void> outcome) { group_written(outcome); });
+    asker_.write(region_.offset + journal_ring_offset + at, take_front(group_.octets, size),
+                 [this](Result<void> outcome) { group_written(outcome); });
 }
 
 void Journal::group_written(Result<void> outcome) {
     if (!outcome) return fail(outcome.error());
     if (group_.written < group_.length) return write_group();
-    flush_disk(disk_, [this](Result<void> flushed) { group_flushed(flushed); });
+    asker_.flush([this](Result<void> flushed) { group_flushed(flushed); });
 }
 
 void Journal::group_flushed(Result<void> outcome) {
@@ -189,12 +190,12 @@ void Journal::read(std::uint64_t at, Buffer into, Told told) {
     const std::uint64_t most = round_down(disk_.traits().maximum_transfer, journal_block);
     const auto size = static_cast<std::size_t>(
         std::min({std::uint64_t{into.size()}, ring_length_ - place, most}));
-    read_disk(disk_, region_.offset + journal_ring_offset + place, into.first(size),
-              [this, at = at + size, rest = into.subspan(size),
-               told = std::move(told)](Result<void> outcome) mutable {
-                  if (!outcome || rest.empty()) return told(outcome);
-                  read(at, rest, std::move(told));
-              });
+    asker_.read(region_.offset + journal_ring_offset + place, into.first(size),
+                [this, at = at + size, rest = into.subspan(size),
+                 told = std::move(told)](Result<void> outcome) mutable {
+                    if (!outcome || rest.empty()) return told(outcome);
+                    read(at, rest, std::move(told));
+                });
 }
 
 void Journal::write_checkpoint(std::size_t freed, JournalCheckpoint next, Told told) {
@@ -214,9 +215,9 @@ void Journal::write_checkpoint(std::size_t freed, JournalCheckpoint next, Told t
     checkpoint_told_ = std::move(told);
     checkpoint_octets_ = encode_journal_checkpoint(next_checkpoint_);
     const std::uint64_t slot = (state_.slot ^ 1) * wire::journal_checkpoint_bytes;
-    write_disk(disk_, region_.offset + slot, {checkpoint_octets_}, [this](Result<void> written) {
+    asker_.write(region_.offset + slot, {checkpoint_octets_}, [this](Result<void> written) {
         if (!written) return checkpoint_ended(written);
-        flush_disk(disk_, [this](Result<void> flushed) { checkpoint_ended(flushed); });
+        asker_.flush([this](Result<void> flushed) { checkpoint_ended(flushed); });
     });
 }
 

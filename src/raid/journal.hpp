@@ -116,6 +116,7 @@ private:
     void checkpoint_ended(Result<void> outcome);
 
     BlockDevice& disk_;
+    DiskAsker asker_;
     DiskRegion region_;
     std::uint64_t ring_length_;
     JournalOptions options_;

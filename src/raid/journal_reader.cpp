@@ -22,7 +22,10 @@ std::uint32_t block_number(std::uint64_t at, std::uint64_t ring_length) {
 }  // namespace
 
 JournalReader::JournalReader(BlockDevice& disk, DiskRegion region)
-    : disk_(disk), region_(region), ring_length_(journal_ring_length(region.length)) {}
+    : disk_(disk),
+      asker_(disk),
+      region_(region),
+      ring_length_(journal_ring_length(region.length)) {}
 
 void JournalReader::read(Told told) {
     told_ = std::move(told);
@@ -50,7 +53,7 @@ void JournalReader::advance() {
 
 void JournalReader::ask(std::uint64_t disk_offset, Buffer into) {
     waiting_ = true;
-    read_disk(disk_, disk_offset, into, [this](Result<void> outcome) { answered(outcome); });
+    asker_.read(disk_offset, into, [this](Result<void> outcome) { answered(outcome); });
 }
 
 /// In parts: the ring may end amid it, and a disk has its longest transfer.

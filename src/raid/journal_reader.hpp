@@ -52,6 +52,7 @@ private:
     bool shows_loss(ConstBuffer octets) const;
 
     BlockDevice& disk_;
+    DiskAsker asker_;
     DiskRegion region_;
     std::uint64_t ring_length_;
     Told told_;

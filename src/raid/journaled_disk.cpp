@@ -36,6 +36,8 @@ JournaledDisk::JournaledDisk(BlockDevice& disk, const wire::ArraySuperblock& sup
     : disk_(disk),
       region_(journal_region(superblock)),
       home_(disk, superblock.data_offset, superblock.data_length, options.checksum_pages),
+      asker_(disk),
+      home_asker_(home_),
       journal_(disk, region_, options.journal) {}
 
 // ------------------------------------------------------------------------------------ preparing

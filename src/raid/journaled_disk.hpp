@@ -116,6 +116,7 @@ private:
     BlockDevice& disk_;
     DiskRegion region_;
     CheckedDisk home_;
+    DiskAsker asker_, home_asker_;
     Journal journal_;
     std::map<Transaction, Known> known_;
     std::map<Transaction, wire::ArrayExecutedNote> notes_;

@@ -72,8 +72,9 @@ struct Story {
 Content read(JournaledDisk& disk, std::uint64_t block, bool& is_whole) {
     Content content{};
     is_whole = false;
-    read_disk(disk.home(), home_of(block), content,
-              [&](Result<void> outcome) { is_whole = outcome.has_value(); });
+    DiskAsker asker(disk.home());
+    asker.read(home_of(block), content,
+               [&](Result<void> outcome) { is_whole = outcome.has_value(); });
     return content;
 }
 

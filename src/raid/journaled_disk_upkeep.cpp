@@ -33,7 +33,7 @@ void JournaledDisk::consider_checkpoint() {
         return;
     checkpointing_ = true;
     const std::uint64_t applied = applied_by_now();
-    flush_disk(home_, [this, applied](Result<void> outcome) {
+    home_asker_.flush([this, applied](Result<void> outcome) {
         if (outcome) return write_checkpoint(applied);
         failed_ = true;
         checkpointing_ = false;
@@ -99,7 +99,7 @@ void JournaledDisk::format(Told told) {
     run_ = 1;
     // What an earlier part left where the second will be must not be taken for it.
     auto zeroes = std::make_shared<std::vector<std::byte>>(2 * wire::journal_checkpoint_bytes);
-    write_disk(disk_, region_.offset, {*zeroes}, [this, zeroes](Result<void> outcome) {
+    asker_.write(region_.offset, {*zeroes}, [this, zeroes](Result<void> outcome) {
         if (!outcome || journal_.length() == 0) {
             failed_ = true;
             return end_recovery(outcome ? Result<void>{Error{.code = Code::malformed}} : outcome);
@@ -179,7 +179,7 @@ void JournaledDisk::redo() {
     }
     redoing_ = false;
     if (redo_waits_) return;
-    flush_disk(home_, [this](Result<void> flushed) {
+    home_asker_.flush([this](Result<void> flushed) {
         if (flushed && !failed_) return write_checkpoint(journal_.next_sequence());
         failed_ = true;
         end_recovery(flushed ? Result<void>{Error{.code = Code::io_failed}} : flushed);

@@ -69,32 +69,44 @@ void VolumeManager::Life::box_up(const wire::BoxIdentity& identity, const BoxSta
     if (place && !starting_) say_of(VolumeEventKind::box_returned, *place);
 }
 
-/// What it was doing when it was lost must have ended before it is used again.
+/// What it was doing when it was lost must have ended before it is used again; and a journal is
+/// asked what it knows of that, and of what nobody here has heard of.
 void VolumeManager::Life::greet(const wire::BoxIdentity& identity, BoxState& box) {
+    box.greeted = false;
     if (!box.facts.has_part) box.left_open.clear();
-    for (auto transaction : box.left_open) {
-        const auto parameters = encoded(wire::ArrayAddress{.cluster = cluster_,
-                                                           .volume = volume_.volume,
-                                                           .box = identity,
-                                                           .generation = box.generation,
-                                                           .epoch = epoch_});
-        owner_.carry(
+    if (has_journal() && box.facts.has_part && place_of(identity)) return ask_for_recall(identity);
+    end_what_is_open(identity, box);
+}
+
+void VolumeManager::Life::end_what_is_open(const wire::BoxIdentity& identity, BoxState& box) {
+    for (auto transaction : box.left_open)
+        tell_end(
             identity,
-            remember({.box = identity, .what = Told::What::greeting, .transaction = transaction}),
-            {{.action = wire::ArrayAction::abort,
-              .transaction = transaction,
-              .parameter_length = static_cast<std::uint32_t>(parameters.size()),
-              .control = {}},
-             {parameters.begin(), parameters.end()}});
-    }
-    if (box.left_open.empty()) box.facts.up = true;
+            has_committed(box, transaction) ? wire::ArrayAction::release : wire::ArrayAction::abort,
+            {.box = identity, .what = Told::What::greeting, .transaction = transaction});
+    box.greeted = box.left_open.empty();
+}
+
+void VolumeManager::Life::tell_end(const wire::BoxIdentity& identity, wire::ArrayAction action,
+                                   const Told& what) {
+    const auto parameters = encoded(wire::ArrayAddress{.cluster = cluster_,
+                                                       .volume = volume_.volume,
+                                                       .box = identity,
+                                                       .generation = boxes_[identity].generation,
+                                                       .epoch = epoch_});
+    owner_.carry(identity, remember(what),
+                 {{.action = action,
+                   .transaction = what.transaction,
+                   .parameter_length = static_cast<std::uint32_t>(parameters.size()),
+                   .control = {}},
+                  {parameters.begin(), parameters.end()}});
 }
 
 void VolumeManager::Life::greeted(const Told& what, const wire::ArrayAnswer& answer) {
     BoxState& box = boxes_[what.box];
     if (answer.outcome == ArrayOutcome::done) {
         box.left_open.erase(what.transaction);
-        if (box.left_open.empty()) box.facts.up = true;
+        box.greeted = box.left_open.empty();
         return;
     }
     // It does not end what it must: whatever it is, it is not ours to use.
@@ -109,12 +121,12 @@ void VolumeManager::Life::box_down(const wire::BoxIdentity& identity) {
     if (found == boxes_.end()) return;
     BoxState& box = found->second;
     std::erase_if(told_, [&](const auto& told) { return told.second.box == identity; });
-    box.has_session = false;
+    box.has_session = box.greeted = false;
+    box.recalled.reset();
     const bool was_up = std::exchange(box.facts.up, false);
     if (!started_) return;
-    // Whatever its place is now: it may owe answers from when it had one.
-    const auto open = engine_.lost(identity);
-    box.left_open.insert(open.begin(), open.end());
+    // Whatever its place is now: it may owe answers from when it had one, and owes_end() hears it.
+    engine_.lost(identity);
     const auto place = place_of(identity);
     if (!place) return;
     if (was_up && volume_.members[*place].state != ArrayMemberState::absent)
@@ -122,23 +134,30 @@ void VolumeManager::Life::box_down(const wire::BoxIdentity& identity) {
     if (was_up) say_of(VolumeEventKind::box_lost, *place);
 }
 
-void VolumeManager::Life::answered(CommandTicket ticket, const wire::ArrayAnswer& answer) {
+void VolumeManager::Life::answered(CommandTicket ticket, const wire::ArrayAnswer& answer,
+                                   ConstBuffer data_in) {
     Visit visit(*this);
     if (static_cast<std::uint64_t>(ticket) < own_tickets) return engine_.answered(ticket, answer);
     auto found = told_.find(ticket);
     if (found == told_.end()) return;
     const Told what = found->second;
     told_.erase(found);
-    if (what.what == Told::What::volume)
-        told(what, answer);
-    else
-        greeted(what, answer);
+    switch (what.what) {
+        case Told::What::volume:
+            return told(what, answer);
+        case Told::What::greeting:
+            return greeted(what, answer);
+        case Told::What::recall:
+            return recalled(what, answer, data_in);
+        case Told::What::outcome:
+            return outcome_told(what, answer);
+    }
 }
 
 void VolumeManager::Life::lost(CommandTicket ticket) {
     Visit visit(*this);
     if (static_cast<std::uint64_t>(ticket) < own_tickets) return engine_.lost(ticket);
-    answered(ticket, {.outcome = ArrayOutcome::unknown_transaction});
+    answered(ticket, {.outcome = ArrayOutcome::unknown_transaction}, {});
 }
 
 void VolumeManager::Life::carry(BoxIndex place, CommandTicket ticket, const EncodedOrder& order) {
@@ -257,6 +276,10 @@ void VolumeManager::Life::writing(std::span<const Band> bands) {
         if (applied_.members[i].state != ArrayMemberState::absent || !places_[i].lacks) continue;
         for (const Band& band : bands) places_[i].lacks->add(band.stripe);
     }
+}
+
+void VolumeManager::Life::audit_failed(std::span<const Band> bands) {
+    say({.kind = VolumeEventKind::audit_failed, .place = {}, .number = bands.front().stripe});
 }
 
 void VolumeManager::Life::doubtful(std::span<const Band> bands) {

@@ -181,6 +181,9 @@ TEST(VolumeCommit, TellsABoxThatIsLostAgainOnceItIsBack) {
     ASSERT_EQ(script.out.size(), 1u);
     script.answer(script.take());
     EXPECT_FALSE(script.engine.is_decided(first.transaction));
+    ASSERT_EQ(script.out.size(), 1u);
+    EXPECT_EQ(script.out[0].action, ArrayAction::release) << "if it still has the window";
+    script.answer(script.take());
     EXPECT_EQ(script.engine.requests(), 0u);
 }
 

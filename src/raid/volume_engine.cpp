@@ -40,11 +40,12 @@ Result<void> VolumeEngine::set_volume(wire::ClusterIdentity cluster, wire::Epoch
 
 void VolumeEngine::try_again() {
     if (halted_) return;
-    for (auto* runs : {&runs_, &upkeeps_})
-        for (Run& run : *runs) run.stuck = run.held = false;
     std::vector<RunPlace> unheard;
-    for (auto run = runs_.begin(); run != runs_.end(); ++run)
-        if (run->stage == Stage::unheard) unheard.push_back(run);
+    for (auto* runs : {&runs_, &upkeeps_})
+        for (auto run = runs->begin(); run != runs->end(); ++run) {
+            run->stuck = run->held = false;
+            if (run->stage == Stage::unheard) unheard.push_back(run);
+        }
     for (auto run : unheard) ask_again(run);
     start_what_may();
 }

@@ -9,6 +9,7 @@
 #include <list>
 #include <set>
 
+#include "raid/in_doubt.hpp"
 #include "raid/lasting_map.hpp"
 #include "raid/membership.hpp"
 #include "raid/rebuild.hpp"
@@ -26,7 +27,7 @@ public:
                        const wire::ArrayVolume& volume, const VolumeRecords& records);
     void box_up(const wire::BoxIdentity& box, const BoxStanding& standing);
     void box_down(const wire::BoxIdentity& box);
-    void answered(CommandTicket ticket, const wire::ArrayAnswer& answer);
+    void answered(CommandTicket ticket, const wire::ArrayAnswer& answer, ConstBuffer data_in);
     void lost(CommandTicket ticket);
     void stored(Result<void> outcome);
     void submit(HostRequest& request);
@@ -53,15 +54,19 @@ private:
         bool lost_power = false;   ///< it has begun another since it was last believed
         bool has_session = false;  ///< it can be told to end what it is doing, if nothing else
         std::set<wire::TransactionNumber> left_open;  ///< to be ended before it is up again
+        bool greeted = false;              ///< in this session; it is up unless it is held back
+        std::optional<Recalled> recalled;  ///< of its journal, in this session
+        wire::TransactionNumber returned_at{};  ///< the last that was begun when it was greeted
         unsigned complaints = 0;
     };
     /// A command of the manager's own.
     struct Told {
         wire::BoxIdentity box;
-        enum class What : std::uint8_t { greeting, volume } what{};
+        enum class What : std::uint8_t { greeting, volume, recall, outcome } what{};
         wire::Generation generation{};
         std::uint64_t stripes = 0;
         wire::TransactionNumber transaction{};
+        wire::ArrayTransactionState outcome{};  ///< that a transaction is told to have
     };
     struct Complaint {
         std::uint8_t suspect = 0, reporter = 0;
@@ -160,7 +165,9 @@ private:
     BoxState* state_of(std::uint8_t place);
     std::optional<std::uint8_t> place_of(const wire::BoxIdentity& box) const;
     void greet(const wire::BoxIdentity& box, BoxState& state);
+    void end_what_is_open(const wire::BoxIdentity& box, BoxState& state);
     void greeted(const Told& what, const wire::ArrayAnswer& answer);
+    void tell_end(const wire::BoxIdentity& box, wire::ArrayAction action, const Told& what);
     bool can_count_out(std::uint8_t place) const;
     void count_out(std::uint8_t place, wire::ArrayOutcome why);
     std::set<std::uint8_t> blamed();
@@ -176,6 +183,22 @@ private:
     void no_room(BoxIndex box) override;
     void writing(std::span<const Band> bands) override;
     void doubtful(std::span<const Band> bands) override;
+    void audit_failed(std::span<const Band> bands) override;
+
+    // volume_recall.cpp: what journals know, and what becomes of it
+    bool has_journal() const { return volume_.consistency == wire::ArrayConsistency::journal; }
+    bool is_counted_on(const wire::BoxIdentity& box) const;
+    void ask_for_recall(const wire::BoxIdentity& box);
+    void recalled(const Told& what, const wire::ArrayAnswer& answer, ConstBuffer data_in);
+    static bool has_committed(const BoxState& box, wire::TransactionNumber transaction);
+    void note_executed(const Recalled& recalled);
+    void note_missed(std::uint8_t place, std::uint64_t home, std::uint64_t home_end);
+    bool resolve_what_is_in_doubt();
+    bool tell_outcome(const Resolution& resolution);
+    void outcome_told(const Told& what, const wire::ArrayAnswer& answer);
+    void let_in_who_may();
+    void owes_end(const wire::BoxIdentity& box, wire::TransactionNumber transaction) override;
+    std::optional<wire::TransactionNumber> owed_end() const override;
 
     // volume_healing.cpp: rebuilding, scrubbing, flushing
     void work_on();
@@ -221,6 +244,7 @@ private:
     Storing storing_ = Storing::nothing;
     bool started_ = false, starting_ = false, serving_ = false, deposed_ = false, given_up_ = false;
     bool start_expired_ = false, deposing_ = false;
+    bool resolved_ = false;  ///< nothing of earlier controllers is in doubt any more
     unsigned visits_ = 0;
     bool putting_right_ = false, changed_ = false;
 

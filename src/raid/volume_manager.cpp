@@ -25,7 +25,11 @@ void VolumeManager::box_down(const wire::BoxIdentity& box) {
     life_->box_down(box);
 }
 void VolumeManager::answered(CommandTicket ticket, const wire::ArrayAnswer& answer) {
-    life_->answered(ticket, answer);
+    life_->answered(ticket, answer, {});
+}
+void VolumeManager::answered(CommandTicket ticket, const wire::ArrayAnswer& answer,
+                             ConstBuffer data_in) {
+    life_->answered(ticket, answer, data_in);
 }
 void VolumeManager::lost(CommandTicket ticket) {
     life_->lost(ticket);
@@ -118,6 +122,7 @@ void VolumeManager::Life::put_right() {
         changed_ = false;
         for (auto ticket : std::exchange(undeliverable_, {})) engine_.lost(ticket);
         judge_complaints();
+        let_in_who_may();
         settle();
         if (writes_held_ && !loses_somebody()) {
             writes_held_ = false;

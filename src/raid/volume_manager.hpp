@@ -23,7 +23,7 @@ namespace weft::raid {
 class VolumeManagerOwner {
 public:
     /// To a box that is up. answered() follows, or lost(), or box_down(); not from inside. Commands
-    /// to one box must come there in the order they are given.
+    /// to one box must come there in the order they are given. The answer to `recall` has data.
     virtual void carry(const wire::BoxIdentity& box, CommandTicket ticket,
                        const EncodedOrder& command) = 0;
     /// Makes a part of this volume on a box that is up and has none: `create_part`, and whatever
@@ -90,6 +90,8 @@ public:
     /// What it has not answered it never will.
     void box_down(const wire::BoxIdentity& box);
     void answered(CommandTicket ticket, const wire::ArrayAnswer& answer);
+    /// Of one that asks for data: `recall`.
+    void answered(CommandTicket ticket, const wire::ArrayAnswer& answer, ConstBuffer data_in);
     /// This command will not be answered, though its box is up.
     void lost(CommandTicket ticket);
     void stored(Result<void> outcome);

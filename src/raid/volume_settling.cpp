@@ -45,6 +45,7 @@ void VolumeManager::Life::settle() {
     }
     if (tell_members()) return;
     if (!can_serve()) return stop();
+    if (!resolve_what_is_in_doubt()) return;
     if (!serving_ || applied_.generation != volume_.generation) apply();
 }
 
@@ -189,7 +190,7 @@ void VolumeManager::Life::told(const Told& what, const wire::ArrayAnswer& answer
         (answer.outcome == ArrayOutcome::other_generation && answer.generation == what.generation);
     if (is_told) {
         box.generation = what.generation;
-        box.facts.has_part = true;
+        if (!std::exchange(box.facts.has_part, true)) box.recalled.emplace();  // an empty journal
         return;
     }
     if (answer.outcome == ArrayOutcome::other_generation && answer.generation < what.generation &&
@@ -298,7 +299,13 @@ void VolumeManager::Life::take_places(const wire::ArrayVolume& before) {
 }
 
 void VolumeManager::Life::leave_place(std::uint8_t index) {
-    const BoxState& box = boxes_[volume_.members[index].box];
+    const auto& identity = volume_.members[index].box;
+    BoxState& box = boxes_[identity];
+    // What it has prepared and not heard of again it must drop before it is a member once more.
+    if (has_journal() && box.has_session) {
+        box.facts.up = false;
+        greet(identity, box);
+    }
     places_[index].spare.ask(box.facts.failed ? Duration{} : options_.spare_patience);
     say_of(VolumeEventKind::member_absent, index);
 }

@@ -32,6 +32,7 @@ constexpr std::array<const char*, volume_event_kinds> event_words{
     "box did not understand an order",
     "stripes are in doubt since a controller was lost: their parity is made anew",
     "box lost its power and cannot be spared: what was not flushed may be lost",
+    "what was prepared did not add up and was not written",
 };
 
 constexpr std::array outcome_words{

@@ -38,9 +38,10 @@ enum class VolumeEventKind : std::uint8_t {
     malformed_request,  ///< a box did not understand us: a fault of ours, or of its version
     stripes_doubtful,   ///< `number`: that were being written when a controller was lost
     writes_lost,        ///< a box that cannot be spared lost its power; `number`: stripes unflushed
+    audit_failed,       ///< what was prepared did not add up, and was not written; `number`: stripe
 };
 inline constexpr std::size_t volume_event_kinds =
-    static_cast<std::size_t>(VolumeEventKind::writes_lost) + 1;
+    static_cast<std::size_t>(VolumeEventKind::audit_failed) + 1;
 
 struct VolumeEvent {
     VolumeEventKind kind{};

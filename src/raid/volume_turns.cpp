@@ -85,13 +85,14 @@ void VolumeEngine::ask_again(RunPlace run) {
             send_order(run, index, accesses);
             continue;
         }
-        // The box may have restarted: it has no window any more, but a journal.
+        // The box may have restarted: it has no window any more, but a journal. If it has one, that
+        // is released at the end.
         const Party to = run->plan.orders[index].to;
         carry_end(run, to.box, wire::ArrayAction::resolve,
                   {.run = run,
                    .to = to,
                    .box = {},
-                   .closes = true,
+                   .closes = false,
                    .commits = true,
                    .parties = {},
                    .order = index});

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <deque>
+#include <set>
 
 #include "raid/dirty_record.hpp"
 #include "raid/records.hpp"
@@ -13,7 +14,7 @@
 
 namespace weft::test {
 
-class ManagedVolume final : public RaidCluster, private raid::VolumeManagerOwner {
+class ManagedVolume : public RaidCluster, private raid::VolumeManagerOwner {
 public:
     struct Request final : raid::HostRequest {
         std::vector<std::byte> bytes, expected;
@@ -24,6 +25,7 @@ public:
         }
     };
     static constexpr std::uint64_t stripe_count = 8;
+    virtual ~ManagedVolume() = default;
 
     ManagedVolume(raid::Level level, std::uint8_t box_count, std::uint64_t seed,
                   raid::VolumeManagerOptions wishes = {},
@@ -69,6 +71,7 @@ private:
             sessions[i].queue.pop_front();
             if (sessions[i].mute) return;
             ++commands;
+            note_execution(what);
             if (lost_commits > 0 && is_commit(what)) {
                 --lost_commits;
                 return manager->lost(next);
@@ -163,6 +166,11 @@ public:
         bring(i);
         return i;
     }
+    /// Everything is without power: nobody has anything but what was lasting.
+    void cut_all_power() {
+        for (unsigned i = 0; i < boxes.size(); ++i) cut_power(i);
+        replace_controller();
+    }
     /// Another takes office: it has the store and the boxes, and hosts ask again.
     void replace_controller() {
         ++epoch;
@@ -180,7 +188,7 @@ public:
         for (auto& request : requests) {
             if (request->outcome) continue;
             request->repeated = true;
-            manager->submit(*request);
+            if (hosts_ask_again) manager->submit(*request);
         }
     }
 
@@ -200,6 +208,8 @@ public:
         tags[tag] = request.bytes;
         request.memory.tag = tag;
         request.in_band = in_band;
+        request.command = requests.size();
+        request.host_identity.octets[0] = 1;
         manager->submit(request);
         return request;
     }
@@ -317,6 +327,9 @@ public:
     int store_fails = 0;
     int lost_commits = 0;      ///< so many of the next orders that write home get lost on their way
     bool in_band_too = false;  ///< some of the random requests go by way of the controller
+    bool hosts_ask_again = true;
+    /// With a journal: as which transactions a host's command was committed, one at most.
+    std::map<std::uint64_t, std::set<wire::TransactionNumber>> executions;
     bool storing = false;
 
 private:
@@ -351,6 +364,17 @@ private:
         raid::VolumeManager manager;
     };
 
+    void note_execution(const raid::EncodedOrder& what) {
+        const auto transaction = what.command_block.transaction;
+        if (wire::is_order(what.command_block.action)) {
+            const auto header = decode<wire::ArrayOrderHeader>(what.parameters);
+            if (header->to_prepare != 0) commands_of[transaction] = header->host_command;
+        }
+        const bool resolves = what.command_block.action == wire::ArrayAction::resolve;
+        auto found = commands_of.find(transaction);
+        if (found != commands_of.end() && found->second != 0 && (resolves || is_commit(what)))
+            executions[found->second].insert(transaction);
+    }
     static bool is_commit(const raid::EncodedOrder& order) {
         if (!wire::is_order(order.command_block.action)) return false;
         const auto header = decode<wire::ArrayOrderHeader>(order.parameters);
@@ -386,6 +410,16 @@ private:
     }
     void listen(unsigned i) {
         boxes[i]->records = false;
+        boxes[i]->on_data = [this, i](raid::CommandTicket ticket, const wire::ArrayAnswer& answer,
+                                      ConstBuffer octets) {
+            std::vector<std::byte> data(octets.begin(), octets.end());
+            agenda.later([this, i, ticket, answer, data = std::move(data)] {
+                const auto number = static_cast<std::uint64_t>(ticket);
+                if (sessions[i].number != (number >> 32 & 0x7fff'ffff)) return;
+                manager->answered(raid::CommandTicket{number & 0x8000'0000'ffff'ffff}, answer,
+                                  data);
+            });
+        };
         boxes[i]->on_answer = [this, i](raid::CommandTicket ticket,
                                         const wire::ArrayAnswer& answer) {
             agenda.later([this, i, ticket, answer] {
@@ -411,6 +445,7 @@ private:
         listen(i);
     }
 
+    std::map<wire::TransactionNumber, std::uint64_t> commands_of;
     std::vector<std::unique_ptr<TestBox>> graves;
     std::vector<std::unique_ptr<Office>> offices;  ///< transfers of old ones may still end
 };

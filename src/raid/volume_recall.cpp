@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// What boxes' journals know, and what becomes of it. A controller that takes office finds writes
+// that nobody has seen to their end: it asks all members, decides by the rule (raid/in_doubt.hpp),
+// tells them, and serves when all have kept it. A member that comes back while it serves has
+// prepared what was decided meanwhile: that is the engine's to tell it. Whoever was counted out
+// drops what it was not told the end of, and lacks it.
+//
+// Two things keep that rule true. A box that was counted out is let in again only when everything
+// begun before its return has ended at the others: else it would count as one who takes part in a
+// write that it no longer has, and the next controller would undo what was answered. And what a box
+// that may return has not ended is not settled: see VolumeEngine::settled().
+#include <algorithm>
+
+#include "raid/volume_life.hpp"
+
+namespace weft::raid {
+
+using wire::ArrayAction;
+using wire::ArrayMemberState;
+using wire::ArrayOutcome;
+using wire::ArrayTransactionState;
+
+/// A member, as the store has it, with a voice and a share in what is written.
+bool VolumeManager::Life::is_counted_on(const wire::BoxIdentity& box) const {
+    const auto place = place_of(box);
+    return place && volume_.members[*place].state != ArrayMemberState::absent;
+}
+
+void VolumeManager::Life::ask_for_recall(const wire::BoxIdentity& identity) {
+    boxes_[identity].recalled.reset();
+    std::erase_if(told_, [&](const auto& told) {  // an older question: its answer may be, too
+        return told.second.box == identity && told.second.what == Told::What::recall;
+    });
+    tell_end(identity, ArrayAction::recall, {.box = identity, .what = Told::What::recall});
+}
+
+void VolumeManager::Life::recalled(const Told& what, const wire::ArrayAnswer& answer,
+                                   ConstBuffer data_in) {
+    BoxState& box = boxes_[what.box];
+    const auto place = place_of(what.box);
+    if (answer.outcome == ArrayOutcome::other_epoch && answer.epoch > epoch_) return depose();
+    auto known = parse_recall(data_in);
+    if (answer.outcome != ArrayOutcome::done || !known) {
+        // Without its journal nobody knows what it has: it is not ours to use.
+        if (!std::exchange(box.facts.failed, true) && place)
+            say_of(VolumeEventKind::box_failed, *place, answer.outcome);
+        return;
+    }
+    note_executed(*known);
+    for (const auto& record : known->transactions) {
+        if (record.state != ArrayTransactionState::prepared) continue;  // it has ended there
+        if (!is_counted_on(what.box)) {
+            if (place) note_missed(*place, record.home, record.home + record.length);
+            box.left_open.insert(record.transaction);
+        } else if (resolved_ && !engine_.is_decided(record.transaction))
+            box.left_open.insert(record.transaction);
+    }
+    box.recalled = std::move(*known);
+    box.returned_at = engine_.last_transaction();
+    end_what_is_open(what.box, box);
+}
+
+/// All that may be left of it there is a window.
+bool VolumeManager::Life::has_committed(const BoxState& box, wire::TransactionNumber transaction) {
+    return box.recalled && std::ranges::any_of(box.recalled->transactions, [&](const auto& record) {
+               return record.transaction == transaction &&
+                      record.state == ArrayTransactionState::committed;
+           });
+}
+
+void VolumeManager::Life::note_executed(const Recalled& recalled) {
+    for (const auto& note : recalled.notes)
+        engine_.executed().note(note.host_identity, note.host_command);
+    for (const auto& record : recalled.transactions)
+        if (record.state == ArrayTransactionState::committed)
+            engine_.executed().note(record.host_identity, record.host_command);
+}
+
+/// The home of a stripe is the same on every box.
+void VolumeManager::Life::note_missed(std::uint8_t place, std::uint64_t home,
+                                      std::uint64_t home_end) {
+    if (!places_[place].lacks || home >= home_end) return;
+    const std::uint64_t last = std::min((home_end - 1) / volume_.chunk_bytes, volume_.stripes - 1);
+    for (std::uint64_t stripe = home / volume_.chunk_bytes; stripe <= last; ++stripe)
+        places_[place].lacks->add(stripe);
+}
+
+/// Once, before anything is served. True: nothing is in doubt any more.
+bool VolumeManager::Life::resolve_what_is_in_doubt() {
+    if (resolved_ || !has_journal()) return true;
+    if (std::ranges::any_of(
+            told_, [](const auto& told) { return told.second.what == Told::What::outcome; }))
+        return false;
+    Mask members = 0;
+    std::map<std::uint8_t, Recalled> known;
+    for (std::uint8_t i = 0; i < volume_.boxes; ++i) {
+        if (volume_.members[i].state == ArrayMemberState::absent) continue;
+        const BoxState* box = state_of(i);
+        members |= only(i);
+        if (box && box->recalled) known[i] = *box->recalled;
+        if (!box || (!box->recalled && box->facts.has_part)) return false;
+    }
+    bool all_told = true;
+    for (const auto& resolution : resolve(members, known)) {
+        if (resolution.commits) {
+            engine_.executed().note(resolution.host_identity, resolution.host_command);
+            // Of who was away the old controller knew this; its memory is gone.
+            for (std::uint8_t i = 0; i < volume_.boxes; ++i)
+                if (contains(resolution.participants & ~members, i))
+                    note_missed(i, resolution.home, resolution.home_end);
+        }
+        all_told = tell_outcome(resolution) && all_told;
+    }
+    resolved_ = all_told;
+    changed_ = changed_ || resolved_;
+    return resolved_;
+}
+
+/// True: all who must hear it have.
+bool VolumeManager::Life::tell_outcome(const Resolution& resolution) {
+    for (std::uint8_t i = 0; i < volume_.boxes; ++i) {
+        const auto& identity = volume_.members[i].box;
+        // One that refused to is not asked in vain: it is counted out, or the volume stands still.
+        if (!contains(resolution.to_tell, i) || boxes_[identity].facts.failed) continue;
+        tell_end(identity, resolution.commits ? ArrayAction::resolve : ArrayAction::abort,
+                 {.box = identity,
+                  .what = Told::What::outcome,
+                  .transaction = resolution.transaction,
+                  .outcome = resolution.commits ? ArrayTransactionState::committed
+                                                : ArrayTransactionState::aborted});
+    }
+    return resolution.to_tell == 0;
+}
+
+void VolumeManager::Life::outcome_told(const Told& what, const wire::ArrayAnswer& answer) {
+    BoxState& box = boxes_[what.box];
+    if (answer.outcome == ArrayOutcome::done) {
+        if (!box.recalled) return;
+        auto record = std::ranges::find(box.recalled->transactions, what.transaction,
+                                        &wire::ArrayRecalled::transaction);
+        if (record != box.recalled->transactions.end()) record->state = what.outcome;
+        return;
+    }
+    if (answer.outcome == ArrayOutcome::other_epoch && answer.epoch > epoch_) return depose();
+    if (std::exchange(box.facts.failed, true)) return;
+    if (auto place = place_of(what.box))
+        say_of(VolumeEventKind::box_failed, *place, answer.outcome);
+}
+
+/// Greeted, a box is up; one that was counted out must wait, see above.
+void VolumeManager::Life::let_in_who_may() {
+    for (auto& [identity, box] : boxes_) {
+        if (!box.greeted || box.facts.up) continue;
+        const bool held = has_journal() && place_of(identity) && !is_counted_on(identity) &&
+                          (!resolved_ || engine_.settled() <= box.returned_at);
+        if (held) continue;
+        box.facts.up = true;
+        changed_ = true;
+        // It may be back before its loss had any consequence: what waits for it must hear of it.
+        if (has_journal() && serving_ && is_counted_on(identity)) engine_.try_again();
+    }
+}
+
+void VolumeManager::Life::owes_end(const wire::BoxIdentity& box,
+                                   wire::TransactionNumber transaction) {
+    boxes_[box].left_open.insert(transaction);
+}
+
+std::optional<wire::TransactionNumber> VolumeManager::Life::owed_end() const {
+    std::optional<wire::TransactionNumber> lowest;
+    for (const auto& [identity, box] : boxes_) {
+        if (box.left_open.empty() || !is_counted_on(identity)) continue;
+        if (!lowest || *box.left_open.begin() < *lowest) lowest = *box.left_open.begin();
+    }
+    return lowest;
+}
+
+}  // namespace weft::raid
