@@ -181,15 +181,16 @@ void RaidCluster::deliver(std::uint64_t number) {
 }
 
 void RaidCluster::heard(raid::CommandTicket ticket, const wire::ArrayAnswer& answer,
-                        ConstBuffer /*data*/) {
+                        ConstBuffer data) {
     const auto found = carried_.find(static_cast<std::uint64_t>(ticket));
     if (found == carried_.end()) return;
     const auto [number, own] = found->second;
     carried_.erase(found);
-    agenda_.later([this, number, own, answer] {
+    std::vector<std::byte> told(data.begin(), data.end());
+    agenda_.later([this, number, own, answer, told = std::move(told)] {
         const auto session = sessions_.find(number);
         if (session == sessions_.end()) return;
-        session->second.office->manager.answered(own, answer);
+        session->second.office->manager.answered(own, answer, told);
     });
 }
 
@@ -238,7 +239,8 @@ void RaidCluster::drop(unsigned i) {
 void RaidCluster::bring(unsigned i) {
     auto& place = places_[i];
     if (place.session != 0 || !place.machine) return;
-    if (box(i).superblock().epoch < wire::Epoch{epoch_}) announce(i);
+    restart_if_failed(i);
+    if (!obeys(i)) announce(i);
     place.session = ++last_session_;
     sessions_[place.session] = {i, offices_.back().get(), {}};
     offices_.back()->sessions[i] = place.session;
@@ -249,21 +251,26 @@ void RaidCluster::bring(unsigned i) {
                                       .boot = place.boot});
 }
 
-/// Who takes office says so before anything else; boxes answer when it lasts.
+/// Who takes office says so before anything else; boxes answer when it lasts. A disk that fails
+/// just then is no reason to give up.
 void RaidCluster::announce(unsigned i) {
-    const auto& known = box(i).superblock();
-    const wire::ArrayAddress address{known.cluster, known.volume.volume, known.box,
-                                     known.volume.generation, wire::Epoch{epoch_}};
-    const auto octets = encoded(address);
-    box(i).receive(
-        raid::CommandTicket{++last_carried_},
-        {wire::ArrayAction::new_epoch, {}, static_cast<std::uint32_t>(octets.size()), {}}, octets);
-    constexpr int patience = 100'000;
-    for (int steps = 0; steps < patience && box(i).superblock().epoch < wire::Epoch{epoch_};
-         ++steps)
-        if (!agenda_.step()) break;
-    if (box(i).superblock().epoch < wire::Epoch{epoch_})
-        complaints_.add("L2: a box does not obey its new controller");
+    constexpr int tries = 3, patience = 100'000;
+    for (int attempt = 0; attempt < tries && !obeys(i); ++attempt) {
+        const auto& known = box(i).superblock();
+        const wire::ArrayAddress address{known.cluster, known.volume.volume, known.box,
+                                         known.volume.generation, wire::Epoch{epoch_}};
+        const auto octets = encoded(address);
+        const auto size = static_cast<std::uint32_t>(octets.size());
+        box(i).receive(raid::CommandTicket{++last_carried_},
+                       {wire::ArrayAction::new_epoch, {}, size, {}}, octets);
+        for (int steps = 0; steps < patience && !obeys(i); ++steps)
+            if (!agenda_.step() && !write_marks()) break;
+    }
+    if (!obeys(i)) complaints_.add("L2: a box does not obey its new controller");
+}
+
+bool RaidCluster::obeys(unsigned i) {
+    return box(i).superblock().epoch >= wire::Epoch{epoch_};
 }
 
 void RaidCluster::cut_power(unsigned i) {
@@ -271,11 +278,21 @@ void RaidCluster::cut_power(unsigned i) {
     std::erase_if(sessions_, [&](const auto& each) { return each.second.place == i; });
     auto& place = places_[i];
     place.machine->vanish();
+    place.disk->errors = 0;
     place.disk->power_cut();
     place.held = false;
     ++place.boot;
     start_machine(i);
     place.machine->recover();
+}
+
+/// A journal that could not be written takes nothing any more, until somebody starts the box anew.
+bool RaidCluster::restart_if_failed(unsigned i) {
+    const auto& journaled = places_[i].machine->journaled;
+    if (!journaled || !journaled->has_failed()) return false;
+    places_[i].disk->errors = 0;
+    cut_power(i);
+    return true;
 }
 
 void RaidCluster::hold(unsigned i, bool held) {
@@ -296,16 +313,24 @@ void RaidCluster::take_over(bool old_goes_on) {
     for (unsigned i = 0; i < boxes(); ++i)
         if (std::exchange(places_[i].session, 0) != 0) there.push_back(i);
     start_office();
-    for (unsigned i : there) bring(i);
+    for (unsigned i : there) {
+        places_[i].held = false;
+        bring(i);
+    }
 }
 
-bool RaidCluster::pass_time() {
-    // The shortest of all waits: until marks go to the disk that nothing else has taken along.
+/// The shortest of all waits: until marks go to the disk that nothing else has taken along.
+bool RaidCluster::write_marks() {
     for (auto& place : places_) {
         if (!place.machine->journaled || !place.machine->journaled->has_waiting_marks()) continue;
         place.machine->journaled->write_marks();
         return true;
     }
+    return false;
+}
+
+bool RaidCluster::pass_time() {
+    if (write_marks()) return true;
     const auto due = manager_->deadline();
     constexpr auto patience = std::chrono::hours(1);
     if (!due || *due > now_ + patience) return false;
@@ -317,6 +342,8 @@ bool RaidCluster::pass_time() {
 // Checks.
 
 void RaidCluster::check_quiet() {
+    for (auto& office : offices_)
+        if (!office->is_held()) office->windows.vanish();
     for (unsigned i = 0; i < boxes(); ++i)
         if (places_[i].machine && box(i).open_windows() != 0)
             complaints_.add("S14: box " + std::to_string(i) + " has an open window left");

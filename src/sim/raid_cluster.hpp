@@ -97,6 +97,8 @@ public:
     void drop(unsigned i);
     void bring(unsigned i);
     void cut_power(unsigned i);
+    /// True: it had to be.
+    bool restart_if_failed(unsigned i);
     /// It answers nothing for a while, and then all.
     void hold(unsigned i, bool held);
     /// Another takes office. The one before goes on sending, if `old_goes_on`.
@@ -138,6 +140,7 @@ private:
 
     void start_machine(unsigned i);
     void announce(unsigned i);
+    bool obeys(unsigned i);
     unsigned index_of(const wire::BoxIdentity& box) const;
     void carry(Office& office, const wire::BoxIdentity& box, raid::CommandTicket ticket,
                const raid::EncodedOrder& command);
@@ -147,6 +150,7 @@ private:
                      const wire::ArraySuperblock& superblock);
     void store(Office& office, std::vector<raid::MetadataChange> changes);
     void start_office();
+    bool write_marks();
 
     RaidAgenda& agenda_;
     Complaints& complaints_;

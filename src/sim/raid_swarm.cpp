@@ -9,7 +9,7 @@ using raid::HostOperation;
 
 namespace {
 
-constexpr std::uint64_t plenty = 2'000'000;  // steps of the agenda
+constexpr std::uint64_t plenty = 200'000;  // steps of the agenda
 
 }  // namespace
 
@@ -234,8 +234,11 @@ void RaidSwarm::lose(unsigned box, bool power) {
 }
 
 void RaidSwarm::bring_one() {
-    for (const auto& member : cluster_.manager().status().members)
-        if (member.failed) (void)cluster_.manager().re_add(member.place);
+    for (const auto& member : cluster_.manager().status().members) {
+        if (!member.failed) continue;
+        if (cluster_.restart_if_failed(member.place)) cluster_.bring(member.place);
+        (void)cluster_.manager().re_add(member.place);
+    }
     if (away_.empty()) return;
     auto which = away_.begin();
     std::advance(which, static_cast<std::ptrdiff_t>(agenda_.random.below(away_.size())));
