@@ -143,10 +143,16 @@ int volume_delete(const Command& self, const Arguments& arguments) {
 }
 
 int volume_assemble(const Command& self, const Arguments& arguments) {
-    Wishes wishes;
-    if (auto leave = wishes.read(self, arguments, false, false)) return *leave;
-    return wishes.array.do_it({{"do", "assemble volume"}, {"name", wishes.volume}},
-                              fmt::format("{} is known again.", wishes.name()));
+    CLI::App options;
+    std::string name;
+    bool force = false;
+    ArrayWishes array;
+    options.add_option("VOLUME", name, "the volume's name")->required();
+    options.add_flag("--force", force, "also where boxes that are not here may know more of it");
+    array.declare(options);
+    if (auto leave = parse(self, options, arguments)) return *leave;
+    return array.do_it({{"do", "assemble volume"}, {"name", name}, {"force", force}},
+                       fmt::format("{} is known again.", show_foreign(name)));
 }
 
 int volume_grow(const Command& self, const Arguments& arguments) {

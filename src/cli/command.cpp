@@ -51,7 +51,7 @@ constexpr Command table[] = {
      "Let a volume have more of its boxes' room", volume_grow},
     {"volume delete", "VOLUME --controller HOST:PORT [--json]",
      "Give up a volume and all that is on it", volume_delete},
-    {"volume assemble", "VOLUME --controller HOST:PORT [--json]",
+    {"volume assemble", "VOLUME [--force] --controller HOST:PORT [--json]",
      "Learn of a volume from its boxes, where the controller's state is lost", volume_assemble},
     {"member fail", "VOLUME MEMBER --controller HOST:PORT [--json]",
      "Let a volume go on without a box", member_fail},

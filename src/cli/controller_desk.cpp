@@ -224,7 +224,10 @@ const std::map<std::string, Handler>& handlers() {
         {"delete volume",
          [](const Desk& d) { d.controller.delete_volume(d.text("name"), d.told()); }},
         {"assemble volume",
-         [](const Desk& d) { d.controller.assemble_volume(d.text("name"), d.told()); }},
+         [](const Desk& d) {
+             d.controller.assemble_volume(d.text("name"), d.request.value("force", false),
+                                          d.told());
+         }},
         {"grow volume",
          [](const Desk& d) {
              d.controller.grow_volume(d.text("name"), d.number("size"), d.told());

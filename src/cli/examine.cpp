@@ -3,13 +3,16 @@
 // Nothing is changed, and nothing is believed that a box would not believe.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/error_text.hpp"
 #include "cli/command.hpp"
 #include "cli/text.hpp"
 #include "node/box_facts.hpp"
+#include "raid/journal_reader.hpp"
 #include "raid/superblock.hpp"
 
 namespace weft::cli {
@@ -18,6 +21,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t copies = 2;
+constexpr std::uint64_t journal_bytes_max = 1u << 30;  ///< no box makes one so long
 
 std::vector<std::byte> beginning_of(const std::string& path, std::size_t size) {
     std::ifstream file(path, std::ios::binary);
@@ -83,6 +87,33 @@ std::optional<std::size_t> newest_of(ConstBuffer image) {
     return raid::copy_to_write(first, second) ^ 1;
 }
 
+/// What the journal has, by what became of it; `damaged` if what should be there is not.
+json journal_of(const std::string& path, const wire::ArraySuperblock& superblock) {
+    if (superblock.journal_length > journal_bytes_max)
+        return {{"length", superblock.journal_length}, {"damaged", true}};
+    const auto end = superblock.journal_offset + superblock.journal_length;
+    auto image = beginning_of(path, end);
+    image.resize(end);
+    const auto read = raid::read_journal(ConstBuffer(image).subspan(superblock.journal_offset));
+    json told = {{"length", superblock.journal_length}, {"damaged", !read}};
+    if (!read) return told;
+    std::map<wire::TransactionNumber, const char*> states;
+    for (const auto& record : read->records) {
+        if (record.entry.kind == wire::ArrayJournalKind::prepared)
+            states[record.entry.transaction] = "prepared";
+        for (const auto& mark : record.head.marks)
+            if (auto found = states.find(mark.transaction); found != states.end())
+                found->second =
+                    mark.state == wire::ArrayTransactionState::committed ? "committed" : "aborted";
+    }
+    for (const char* state : {"prepared", "committed", "aborted"})
+        told[state] = std::ranges::count_if(
+            states, [&](const auto& each) { return std::string_view(each.second) == state; });
+    told["used"] = read->end - read->checkpoint.head.tail;
+    told["notes"] = read->checkpoint.notes.size();
+    return told;
+}
+
 json part_of(const std::string& folder, const wire::ArrayBoxPart& part) {
     const auto file = "part-" + to_digits(part.volume);
     auto image = beginning_of(folder + "/" + file, copies * wire::superblock_size);
@@ -93,6 +124,11 @@ json part_of(const std::string& folder, const wire::ArrayBoxPart& part) {
             copy_of(ConstBuffer(image).subspan(i * wire::superblock_size, wire::superblock_size)));
     const auto newest = newest_of(image);
     told["newest"] = newest ? json(*newest) : json();
+    const auto superblock = raid::newest_superblock(
+        ConstBuffer(image).first(wire::superblock_size),
+        ConstBuffer(image).subspan(wire::superblock_size, wire::superblock_size));
+    if (superblock && raid::has_journal(*superblock))
+        told["journal"] = journal_of(folder + "/" + file, *superblock);
     return told;
 }
 
@@ -121,6 +157,19 @@ void print_copy(const json& copy, std::size_t number, bool is_newest) {
                copy.at("epoch").get<std::uint64_t>(), is_newest ? ", the one that counts" : "");
 }
 
+void print_journal(const json& journal) {
+    const auto length = show_size(journal.at("length").get<std::uint64_t>());
+    if (journal.at("damaged").get<bool>()) {
+        fmt::print("  journal of {}: damaged, the part will be taken for lost\n", length);
+        return;
+    }
+    fmt::print("  journal of {}: {} used; {} prepared, {} committed, {} aborted\n", length,
+               show_size(journal.at("used").get<std::uint64_t>()),
+               journal.at("prepared").get<std::uint64_t>(),
+               journal.at("committed").get<std::uint64_t>(),
+               journal.at("aborted").get<std::uint64_t>());
+}
+
 void print_part(const json& part) {
     fmt::print("{}: {}{}\n", part.at("file").get<std::string>(),
                show_size(part.at("size").get<std::uint64_t>()),
@@ -135,6 +184,7 @@ void print_part(const json& part) {
                copy.at("level").get<unsigned>(),
                show_size(copy.at("chunk_bytes").get<std::uint64_t>()),
                copy.at("stripes").get<std::uint64_t>());
+    if (part.contains("journal")) print_journal(part.at("journal"));
     for (const auto& member : copy.at("members"))
         fmt::print("    {}: box {}, {}\n", member.at("place").get<unsigned>(),
                    member.at("box").get<std::string>(), member.at("state").get<std::string>());

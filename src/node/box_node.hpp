@@ -128,7 +128,7 @@ private:
     Result<std::unique_ptr<BoxWindows>> take_windows();
     std::unique_ptr<BoxPart> make_part_on(std::unique_ptr<BlockDevice> disk) {
         BoxPartOwner& owner = *this;
-        return std::make_unique<BoxPart>(owner, std::move(disk));
+        return std::make_unique<BoxPart>(owner, world_, std::move(disk));
     }
     void tell(const std::string& what) {
         if (hear_) hear_(what);

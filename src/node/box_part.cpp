@@ -3,6 +3,8 @@
 
 namespace weft::node {
 
+constexpr Duration marks_wait_for = std::chrono::milliseconds(1);
+
 void BoxPart::load(Told told) {
     told_ = std::move(told);
     memory_ = image_;
@@ -16,8 +18,11 @@ void BoxPart::load(Told told) {
 void BoxPart::create(const wire::ArraySuperblock& superblock, Told told) {
     told_ = std::move(told);
     superblock_ = superblock;
-    std::ranges::copy(raid::encode_superblock(superblock), image_.begin());
-    memory_ = Buffer(image_).first(wire::superblock_size);
+    // Both copies: most volumes never change, and one of them alone could be lost with a sector.
+    const auto encoded = raid::encode_superblock(superblock);
+    std::ranges::copy(encoded, image_.begin());
+    std::ranges::copy(encoded, image_.begin() + wire::superblock_size);
+    memory_ = image_;
     operation = BlockOperation::write;
     durable = true;
     offset = 0;
@@ -30,13 +35,20 @@ void BoxPart::completed(Result<void> outcome) {
     const bool is_loaded = operation == BlockOperation::read;
     if (outcome && is_loaded) outcome = take_superblocks();
     if (!outcome || !raid::has_journal(superblock_)) return std::exchange(told_, nullptr)(outcome);
-    journaled_ =
-        std::make_unique<raid::JournaledDisk>(*disk_, superblock_, raid::JournaledDisk::Options{});
+    open_journal();
     if (is_loaded)
         journaled_->recover([this](Result<void>) { std::exchange(told_, nullptr)({}); });
     else
         journaled_->format(
             [this](Result<void> formatted) { std::exchange(told_, nullptr)(formatted); });
+}
+
+/// Marks wait a moment for the next record: no flush is for them alone while there is work.
+void BoxPart::open_journal() {
+    raid::JournaledDisk::Options options;
+    options.journal.marks_wait = [this] { marks_timer_->set(world_.now() + marks_wait_for); };
+    journaled_ = std::make_unique<raid::JournaledDisk>(*disk_, superblock_, options);
+    marks_timer_ = world_.make_timer([this] { journaled_->write_marks(); });
 }
 
 Result<void> BoxPart::take_superblocks() {

@@ -36,8 +36,8 @@ public:
     /// From load() or create(): later, or from inside. May destroy the part if it has failed.
     using Told = std::function<void(Result<void>)>;
 
-    BoxPart(BoxPartOwner& owner, std::unique_ptr<BlockDevice> disk)
-        : owner_(owner), disk_(std::make_unique<GrowingDisk>(std::move(disk))) {}
+    BoxPart(BoxPartOwner& owner, World& world, std::unique_ptr<BlockDevice> disk)
+        : owner_(owner), world_(world), disk_(std::make_unique<GrowingDisk>(std::move(disk))) {}
     BoxPart(const BoxPart&) = delete;
     BoxPart& operator=(const BoxPart&) = delete;
 
@@ -79,10 +79,13 @@ private:
     void completed(Result<void> outcome) override;
 
     Result<void> take_superblocks();
+    void open_journal();
 
     BoxPartOwner& owner_;
+    World& world_;
     std::unique_ptr<GrowingDisk> disk_;
     std::unique_ptr<raid::JournaledDisk> journaled_;
+    std::unique_ptr<Timer> marks_timer_;
     std::unique_ptr<BoxWindows> windows_;
     std::unique_ptr<raid::Box> box_;
     std::array<std::byte, 2 * wire::superblock_size> image_{};

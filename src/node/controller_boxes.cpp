@@ -128,7 +128,10 @@ void ControllerNode::added(std::uint64_t number, Refusal refusal) {
     const auto identity = *adding->box->identity();
     auto& box = *(boxes_[identity] = std::move(adding->box));
     note("", box.name(), "added");
-    if (box.is_up())
+    // One that has a place already was not introduced to those who have the others.
+    if (!acquaintances_[identity].empty())
+        box.begin_again();
+    else if (box.is_up())
         for (const auto& [each, volume] : volumes_) volume->box_up(box);
     adding->told(std::nullopt);
 }
@@ -325,7 +328,8 @@ void ControllerNode::give_spares() {
         auto volume = volumes_.find(wanted->first);
         auto spare = std::ranges::find_if(spares_, [&](const auto& each) {
             const auto* box = find_box(each);
-            return box != nullptr && box->is_up() && !is_member(each);
+            return box != nullptr && box->is_up() && !is_member(each) &&
+                   (volume == volumes_.end() || !lacks_room_for_part(*box, *volume->second));
         });
         if (volume != volumes_.end() && spare == spares_.end()) {
             ++wanted;

@@ -82,6 +82,8 @@ void ControllerNode::replace_member(const std::string& volume, const std::string
         for (const auto& each : found->manager().volume().members)
             if (each.box == identity && each.state != wire::ArrayMemberState::none)
                 return told(box + " is part of " + volume + " already");
+    if (auto* found = find_volume(volume))
+        if (auto refusal = lacks_room_for_part(*other, *found)) return told(refusal);
     with_member(volume, member, told,
                 [&](ControllerVolume& found, std::uint8_t place) -> Result<void> {
                     auto replaced = found.manager().replace(place, identity);

@@ -74,7 +74,8 @@ public:
     void create_volume(const VolumeWishes& wishes, Told told);
     void delete_volume(const std::string& name, Told told);
     /// Put together from what boxes that are up say, where the store does not know it.
-    void assemble_volume(const std::string& name, Told told);
+    /// `force`: also where boxes that are not here may know more of it.
+    void assemble_volume(const std::string& name, bool force, Told told);
     void grow_volume(const std::string& name, std::uint64_t size, Told told);
     /// `member`: a place from 0, or the name of the box there.
     void fail_member(const std::string& volume, const std::string& member, Told told);
@@ -155,6 +156,12 @@ private:
     std::optional<std::uint8_t> place_of(const ControllerVolume& volume, const std::string& member);
     std::string box_name(const wire::BoxIdentity& box) const;
     bool is_member(const wire::BoxIdentity& box) const;
+    /// A sentence with the numbers, if it does.
+    static Refusal lacks_room(const ControllerBox& box, std::uint64_t octets);
+    static Refusal lacks_room_for_part(const ControllerBox& box, const ControllerVolume& volume);
+    using PartsByVolume = std::map<wire::VolumeIdentity, std::vector<wire::ArraySuperblock>>;
+    PartsByVolume parts_of(const std::string& name) const;
+    std::string several_volumes(const std::string& name, const PartsByVolume& parts) const;
     using VolumeWork = std::function<Result<void>(ControllerVolume&)>;
     using MemberWork = std::function<Result<void>(ControllerVolume&, std::uint8_t)>;
     void with_volume(const std::string& volume, const Told& told, const VolumeWork& work);

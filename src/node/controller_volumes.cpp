@@ -30,6 +30,10 @@ std::string boxes_text(std::uint8_t least, std::uint8_t most) {
     return std::to_string(least) + " to " + std::to_string(most) + " boxes";
 }
 
+std::uint64_t whole_stripes(std::uint64_t size, const raid::Layout& layout) {
+    return size / layout.stripe_bytes() + (size % layout.stripe_bytes() != 0);
+}
+
 std::string boxes_of_level(raid::Level level) {
     using namespace raid::limits;
     if (level == raid::Level::mirror) return "a mirror has " + boxes_text(2, mirrors);
@@ -108,7 +112,7 @@ ControllerNode::Refusal ControllerNode::plan_creation(const VolumeWishes& wishes
     }
     volume.stripes = layout->stripes_on(room);
     if (wishes.size != 0) {
-        const auto wanted = (wishes.size + layout->stripe_bytes() - 1) / layout->stripe_bytes();
+        const auto wanted = whole_stripes(wishes.size, *layout);
         if (wanted > volume.stripes)
             return "the boxes have room for " +
                    std::to_string(volume.stripes * layout->stripe_bytes()) + " octets only";
@@ -253,16 +257,37 @@ void ControllerNode::later(Duration pause, std::function<void()> task) {
     std::erase_if(timers_, [](const auto& each) { return *each == nullptr; });
 }
 
-void ControllerNode::assemble_volume(const std::string& name, Told told) {
+/// What a name may mean: parts of several volumes that had it, one after the other.
+ControllerNode::PartsByVolume ControllerNode::parts_of(const std::string& name) const {
+    PartsByVolume found;
+    for (const auto& [identity, box] : boxes_) {
+        if (!box->is_up()) continue;
+        for (const auto& [volume, part] : box->facts()->parts)
+            if (raid::text_of_field(part.superblock.volume.name) == name)
+                found[volume].push_back(part.superblock);
+    }
+    return found;
+}
+
+/// Not by guessing: which of them is meant only a person knows.
+std::string ControllerNode::several_volumes(const std::string& name,
+                                            const PartsByVolume& parts) const {
+    std::string text = "there were several volumes " + name + ":";
+    for (const char* between = " one on "; const auto& [volume, superblocks] : parts) {
+        text += std::exchange(between, ", one on ");
+        for (const char* and_ = ""; const auto& each : superblocks)
+            text += std::exchange(and_, " and ") + box_name(each.box);
+    }
+    return text + "; clean the boxes of what is not wanted first";
+}
+
+void ControllerNode::assemble_volume(const std::string& name, bool force, Told told) {
     if (find_volume(name) != nullptr || names_taken_.contains(name))
         return told("there is a volume " + name + " already");
-    std::vector<wire::ArraySuperblock> superblocks;
-    for (const auto& [identity, box] : boxes_)
-        if (box->is_up())
-            for (const auto& [volume, part] : box->facts()->parts)
-                if (raid::text_of_field(part.superblock.volume.name) == name)
-                    superblocks.push_back(part.superblock);
-    auto assembled = raid::assemble(superblocks);
+    const auto parts = parts_of(name);
+    if (parts.size() > 1) return told(several_volumes(name, parts));
+    auto assembled = parts.empty() ? Result<raid::Assembled>(Error{Code::not_found})
+                                   : raid::assemble(parts.begin()->second);
     if (!assembled) {
         switch (assembled.error().code) {
             case Code::not_found:
@@ -273,6 +298,15 @@ void ControllerNode::assemble_volume(const std::string& name, Told told) {
                 return told("the boxes contradict each other about " + name);
         }
     }
+    if (assembled->unheard != 0 && !force) {
+        std::string places;
+        for (std::uint8_t place = 0; place < assembled->volume.boxes; ++place)
+            if (raid::contains(assembled->unheard, place))
+                places += (places.empty() ? "" : " and ") + std::to_string(place);
+        return told("the box of place " + places + " is not here and may know more of " + name +
+                    " than those that are: add it, or say --force and lose what it knows");
+    }
+    if (assembled->unheard != 0) raid::give_up_unheard(*assembled);
     const auto& volume = assembled->volume;
     names_taken_.insert(name);
     keep({{raid::volume_record_name(volume.volume), raid::encode_record(volume)}},
@@ -286,13 +320,40 @@ void ControllerNode::assemble_volume(const std::string& name, Told told) {
          });
 }
 
+ControllerNode::Refusal ControllerNode::lacks_room(const ControllerBox& box, std::uint64_t octets) {
+    const auto free = box.facts()->box.free;
+    if (octets <= free) return std::nullopt;
+    return box.name() + " has room for " + std::to_string(free) + " octets, and needs " +
+           std::to_string(octets);
+}
+
+ControllerNode::Refusal ControllerNode::lacks_room_for_part(const ControllerBox& box,
+                                                            const ControllerVolume& volume) {
+    const auto& made = volume.manager().volume();
+    return lacks_room(box, raid::part_data_offset + made.stripes * made.chunk_bytes);
+}
+
 void ControllerNode::grow_volume(const std::string& name, std::uint64_t size, Told told) {
-    with_volume(name, told, [size](ControllerVolume& volume) -> Result<void> {
-        WEFT_TRY(auto layout, raid::layout_of(volume.manager().volume()));
-        const auto stripes = (size + layout.stripe_bytes() - 1) / layout.stripe_bytes();
-        if (stripes <= volume.manager().volume().stripes) return Error{.code = Code::out_of_range};
-        return volume.manager().grow(stripes);
-    });
+    auto* found = find_volume(name);
+    if (found == nullptr) return told("there is no volume " + name);
+    const auto& volume = found->manager().volume();
+    auto layout = raid::layout_of(volume);
+    if (!layout) return told(name + ": " + to_text(layout.error()));
+    const auto stripes = whole_stripes(size, *layout);
+    if (stripes <= volume.stripes)
+        return told(name + " has " + std::to_string(found->manager().size()) +
+                    " octets, which is no less than that");
+    const auto more = stripes - volume.stripes;
+    for (std::uint8_t place = 0; place < volume.boxes; ++place) {
+        const auto* box = find_box(volume.members[place].box);
+        if (box == nullptr || !box->is_up())
+            return told(name + " grows only while all its boxes are up");
+        if (more > ~std::uint64_t{0} / volume.chunk_bytes)
+            return told("no box has room for so much");
+        if (auto refusal = lacks_room(*box, more * volume.chunk_bytes)) return told(refusal);
+    }
+    with_volume(name, told,
+                [stripes](ControllerVolume& growing) { return growing.manager().grow(stripes); });
 }
 
 }  // namespace weft::node

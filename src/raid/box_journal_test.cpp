@@ -122,7 +122,7 @@ TEST(BoxJournal, PreparesWithoutChangingHomeAndCommits) {
     JournaledBox one;
     const auto answer = one.prepare(1, 16384);
     EXPECT_EQ(answer.outcome, ArrayOutcome::done);
-    EXPECT_EQ(answer.row_digest, digest_of(one.host, Blend::copy, 0).row);
+    EXPECT_EQ(answer.row_digest, digest_of(one.host, Blend::copy, 0, 16384).row);
     EXPECT_TRUE(one.reads_as(16384, one.zeroes));
     EXPECT_EQ(one.commit(1), ArrayOutcome::done);
     EXPECT_TRUE(one.reads_as(16384, one.host));
@@ -138,7 +138,7 @@ TEST(BoxJournal, DigestsTheChangeAgainstHome) {
     const auto old = one.host;
     for (auto& octet : one.host) octet ^= std::byte{0x5a};
     std::vector<std::byte> change(8192, std::byte{0x5a});
-    EXPECT_EQ(one.prepare(2, 0, as_change).row_digest, digest_of(change, Blend::copy, 0).row);
+    EXPECT_EQ(one.prepare(2, 0, as_change).row_digest, digest_of(change, Blend::copy, 0, 0).row);
     EXPECT_EQ(one.say(ArrayAction::abort, 2), ArrayOutcome::done);
     EXPECT_EQ(one.prepare(3, 0, uncounted).row_digest, 0u);
     EXPECT_EQ(one.say(ArrayAction::abort, 3), ArrayOutcome::done);

@@ -15,6 +15,30 @@ std::uint32_t linear_checksum(ConstBuffer octets) {
     return crc32c(octets) ^ of_zeroes;
 }
 
+// Checksums are polynomials over two elements, modulo that of CRC32C; the highest bit is x^0.
+constexpr std::uint32_t polynomial = 0x82f63b78;
+constexpr std::uint32_t one = 0x80000000;
+
+constexpr std::uint32_t times_x(std::uint32_t a) {
+    return a >> 1 ^ (a & 1 ? polynomial : 0);
+}
+
+constexpr std::uint32_t product(std::uint32_t a, std::uint32_t b) {
+    std::uint32_t sum = 0;
+    for (std::uint32_t bit = one; bit != 0; bit >>= 1, b = times_x(b))
+        if (a & bit) sum ^= b;
+    return sum;
+}
+
+constexpr std::uint32_t power_of_x(std::uint64_t exponent) {
+    std::uint32_t power = one;
+    for (std::uint32_t square = one >> 1; exponent != 0; exponent >>= 1) {
+        if (exponent & 1) power = product(power, square);
+        square = product(square, square);
+    }
+    return power;
+}
+
 std::array<std::uint32_t, rdp_prime> symbol_checksums(ConstBuffer slice) {
     std::array<std::uint32_t, rdp_prime> words{};  // the last is of the imaginary symbol: zero
     for (std::size_t i = 0; i < symbols_per_slice; ++i)
@@ -29,19 +53,26 @@ void Digest::add(const Digest& other) {
     for (std::size_t d = 0; d < diagonals.size(); ++d) diagonals[d] ^= other.diagonals[d];
 }
 
-Digest digest_of(ConstBuffer slices, Blend blend, Column column) {
-    WEFT_CHECK(slices.size() % slice_size == 0);
+Digest digest_of(ConstBuffer slices, Blend blend, Column column, std::uint64_t home) {
+    WEFT_CHECK(slices.size() % slice_size == 0 && home % slice_size == 0);
     Digest digest;
-    for (; !slices.empty(); slices = slices.subspan(slice_size)) {
-        const auto slice = slices.first(slice_size);
+    // From the last, so that each is multiplied by x once for every slice before it.
+    for (; !slices.empty(); slices = slices.first(slices.size() - slice_size)) {
+        const auto slice = slices.last(slice_size);
+        digest.row = times_x(digest.row);
         if (blend != Blend::add) digest.row ^= linear_checksum<slice_size>(slice);
         if (blend == Blend::copy) continue;
         const auto words = symbol_checksums(slice);
         for (std::size_t d = 0; d < symbols_per_slice; ++d)
-            digest.diagonals[d] ^= blend == Blend::add
-                                       ? words[d]
-                                       : words[(d + rdp_prime - column) % rdp_prime] ^ words[d + 1];
+            digest.diagonals[d] =
+                times_x(digest.diagonals[d]) ^
+                (blend == Blend::add ? words[d]
+                                     : words[(d + rdp_prime - column) % rdp_prime] ^ words[d + 1]);
     }
+    const auto place = power_of_x(home / slice_size);
+    digest.row = product(digest.row, place);
+    if (blend != Blend::copy)
+        for (auto& word : digest.diagonals) word = product(word, place);
     return digest;
 }
 

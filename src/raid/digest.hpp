@@ -15,7 +15,9 @@
 
 namespace weft::raid {
 
-/// Of any number of slices: theirs are added up. A sum that is zero by chance is one in 2^32.
+/// Of any number of slices: theirs are added up, each multiplied by a power of x that its place at
+/// home decides, the same on all boxes. So what is wrong alike in two slices, or in the place of
+/// the other, does not cancel out. A sum that is zero by chance is one in 2^32.
 struct Digest {
     std::uint32_t row = 0;
     std::array<std::uint32_t, symbols_per_slice> diagonals{};
@@ -25,8 +27,9 @@ struct Digest {
 };
 
 /// What a run of slices adds to the sums. As pieces say it: `copy` counts in the row, `add` in the
-/// diagonals as they are, `add_diagonal` in the row and in the diagonals of that column.
-Digest digest_of(ConstBuffer slices, Blend blend, Column column);
+/// diagonals as they are, `add_diagonal` in the row and in the diagonals of that column. `home` is
+/// where the first of them lies.
+Digest digest_of(ConstBuffer slices, Blend blend, Column column, std::uint64_t home);
 
 /// Whether the digests of the boxes of one run, all of them, agree.
 bool digests_agree(const Layout& layout, std::span<const Digest> digests);

@@ -25,16 +25,48 @@ TEST(Digest, OfASumIsTheSumOfTheDigests) {
     auto a = drawn(random, 3 * slice_size), b = drawn(random, 3 * slice_size), sum = a;
     xor_into(b.all(), sum.all());
     for (auto blend : {Blend::copy, Blend::add, Blend::add_diagonal}) {
-        auto added = digest_of(a.all(), blend, 5);
-        added.add(digest_of(b.all(), blend, 5));
-        EXPECT_EQ(added, digest_of(sum.all(), blend, 5));
+        auto added = digest_of(a.all(), blend, 5, 0);
+        added.add(digest_of(b.all(), blend, 5, 0));
+        EXPECT_EQ(added, digest_of(sum.all(), blend, 5, 0));
         EXPECT_NE(added, Digest{});
     }
 }
 
 TEST(Digest, IsZeroOfZeroes) {
     for (auto blend : {Blend::copy, Blend::add, Blend::add_diagonal})
-        EXPECT_EQ(digest_of(AlignedBytes(slice_size).all(), blend, 3), Digest{});
+        EXPECT_EQ(digest_of(AlignedBytes(slice_size).all(), blend, 3, 0), Digest{});
+}
+
+TEST(Digest, TellsPlacesApart) {
+    std::mt19937_64 random(3);
+    for (auto blend : {Blend::copy, Blend::add, Blend::add_diagonal}) {
+        auto twice = AlignedBytes(2 * slice_size);
+        const auto once = drawn(random, slice_size);
+        std::ranges::copy(once.all(), twice.all().begin());
+        EXPECT_NE(digest_of(twice.all(), blend, 4, 0), Digest{});
+        std::ranges::copy(once.all(), twice.all().subspan(slice_size).begin());
+        EXPECT_NE(digest_of(twice.all(), blend, 4, 0), Digest{}) << "the same in two slices";
+        auto exchanged = drawn(random, 2 * slice_size), before = exchanged;
+        std::ranges::copy(before.all().first(slice_size),
+                          exchanged.all().subspan(slice_size).begin());
+        std::ranges::copy(before.all().last(slice_size), exchanged.all().begin());
+        EXPECT_NE(digest_of(exchanged.all(), blend, 4, 0), digest_of(before.all(), blend, 4, 0));
+        EXPECT_NE(digest_of(once.all(), blend, 4, 0), digest_of(once.all(), blend, 4, slice_size));
+    }
+}
+
+TEST(Digest, OfARunIsThatOfItsPartsWhereverItIsCut) {
+    std::mt19937_64 random(4);
+    const auto whole = drawn(random, 9 * slice_size);
+    for (auto blend : {Blend::copy, Blend::add, Blend::add_diagonal}) {
+        const std::uint64_t home = std::uint64_t{1'000'003} * slice_size;
+        for (std::size_t cut = 0; cut <= 9; ++cut) {
+            auto added = digest_of(whole.all().first(cut * slice_size), blend, 2, home);
+            added.add(digest_of(whole.all().subspan(cut * slice_size), blend, 2,
+                                home + cut * slice_size));
+            EXPECT_EQ(added, digest_of(whole.all(), blend, 2, home)) << cut;
+        }
+    }
 }
 
 TEST(Digest, SumsToZeroOverARowAndToNothingElseIfOneOctetIsWrong) {
@@ -53,7 +85,7 @@ TEST(Digest, SumsToZeroOverARowAndToNothingElseIfOneOctetIsWrong) {
                                             c == layout.row_parity()        ? Blend::copy
                                             : c == layout.diagonal_parity() ? Blend::add
                                                                             : Blend::add_diagonal,
-                                            c));
+                                            c, 7 * slice_size));
             return digests_agree(layout, digests);
         };
         EXPECT_TRUE(agree());

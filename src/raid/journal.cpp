@@ -77,13 +77,18 @@ void Journal::mark(const wire::ArrayJournalMark& mark, Appended told) {
 }
 
 void Journal::write_marks() {
+    if (marks_.empty()) return;
     marks_due_ = true;
     pump();
 }
 
 void Journal::pump() {
     if (writing_ || failed_) return;
-    if (records_.empty() && (marks_.empty() || (options_.marks_wait && !marks_due_))) return;
+    if (records_.empty() && marks_.empty()) return;
+    if (records_.empty() && options_.marks_wait && !marks_due_) {
+        if (!std::exchange(marks_asked_, true)) options_.marks_wait();
+        return;
+    }
     writing_ = true;
     group_ = {};
     group_.at = state_.head;
@@ -110,7 +115,7 @@ void Journal::take_marks() {
         for (auto& each : told) group_.told.emplace_back(entry, std::move(each));
         if (!options_.groups) break;
     }
-    marks_due_ = false;
+    marks_due_ = marks_asked_ = !marks_.empty();
 }
 
 void Journal::take_records() {

@@ -30,8 +30,11 @@ struct JournalEntry {
 };
 
 struct JournalOptions {
-    bool groups = true;       ///< off: every record has a write and a flush of its own
-    bool marks_wait = false;  ///< marks alone are not written before write_marks()
+    bool groups = true;  ///< off: every record has a write and a flush of its own
+    /// If set, marks wait for the next record and go with it. This is called when they begin to:
+    /// write_marks() a while later, if none came. Records of other rows then need not wait for a
+    /// flush that is for marks alone.
+    std::function<void()> marks_wait{};
 };
 
 class Journal final {
@@ -127,7 +130,7 @@ private:
     std::deque<WaitingMark> marks_;
     Group group_{};
     bool writing_ = false;
-    bool marks_due_ = false;
+    bool marks_due_ = false, marks_asked_ = false;
     bool failed_ = false;
     bool checkpointing_ = false;
     JournalCheckpoint next_checkpoint_{};

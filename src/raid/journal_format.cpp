@@ -141,7 +141,7 @@ Result<JournalCheckpoint> parse_journal_checkpoint(ConstBuffer octets) {
     JournalCheckpoint checkpoint;
     WEFT_TRY(checkpoint.head, decode<wire::ArrayJournalCheckpoint>(octets));
     if (checkpoint.head.notes > wire::journal_notes_max ||
-        checkpoint.head.tail % journal_block != 0)
+        checkpoint.head.tail % journal_block != 0 || checkpoint.head.tail >> 62 != 0)
         return Error{.code = Code::malformed};
     const std::size_t size = round_up(
         checkpoint_head_size + checkpoint.head.notes * note_size + checksum_size, journal_block);

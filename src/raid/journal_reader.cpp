@@ -6,6 +6,8 @@
 #include "base/bytes.hpp"
 #include "base/check.hpp"
 #include "base/crc32c.hpp"
+#include "block/admission.hpp"
+#include "block/scatter.hpp"
 
 namespace weft::raid {
 
@@ -14,6 +16,22 @@ using wire::journal_block;
 namespace {
 
 constexpr std::size_t search_bytes = 256 * journal_block;
+
+/// A disk that is only there to be read.
+class ImageDisk final : public BlockDevice {
+public:
+    explicit ImageDisk(ConstBuffer octets) : octets_(octets) {}
+    BlockTraits traits() const override { return {.size = octets_.size(), .read_only = true}; }
+    void submit(BlockRequest& request) override {
+        if (auto refusal = block::refusal_of(request, traits())) return request.completed(*refusal);
+        block::copy_in(octets_.subspan(request.offset, request.length),
+                       {request.memory, 0, request.length});
+        request.completed({});
+    }
+
+private:
+    ConstBuffer octets_;
+};
 
 std::uint32_t block_number(std::uint64_t at, std::uint64_t ring_length) {
     return static_cast<std::uint32_t>(at % ring_length / journal_block);
@@ -167,6 +185,14 @@ void JournalReader::accept() {
     last_run_ = record.run;
     image_.records.push_back({entry, std::move(head_)});
     begin_record();
+}
+
+Result<JournalImage> read_journal(ConstBuffer journal) {
+    ImageDisk disk(journal);
+    JournalReader reader(disk, {.offset = 0, .length = journal.size()});
+    Result<JournalImage> image{Error{.code = Code::io_failed}};
+    reader.read([&](Result<JournalImage> read) { image = std::move(read); });
+    return image;
 }
 
 // ------------------------------------------------------------------------ was that really the end

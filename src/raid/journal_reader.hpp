@@ -68,4 +68,7 @@ private:
     std::uint64_t searched_ = 0;
 };
 
+/// Of a journal that is in memory as a whole, for people to look at.
+Result<JournalImage> read_journal(ConstBuffer journal);
+
 }  // namespace weft::raid

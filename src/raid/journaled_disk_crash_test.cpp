@@ -86,7 +86,7 @@ Result<void> told_at_once(const std::function<void(Told)>& ask) {
 }
 
 JournaledDisk::Options small_options(bool groups) {
-    return {.journal = {.groups = groups, .marks_wait = false}, .checksum_pages = 10};
+    return {.journal = {.groups = groups, .marks_wait = {}}, .checksum_pages = 10};
 }
 
 class Crashes {

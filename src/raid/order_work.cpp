@@ -96,7 +96,8 @@ void OrderWork::retire_what_ended() {
 void OrderWork::retire(const Step& step) {
     const Piece& piece = pieces()[step.piece];
     if (piece.verb == Verb::digest)
-        result_.digest.add(digest_of(step.landed, piece.blend, piece.column));
+        result_.digest.add(
+            digest_of(step.landed, piece.blend, piece.column, piece.home + step.begin));
     else if (!step.landed.empty() && piece.verb != Verb::send_home)
         blend(piece, step.landed, slot_of(piece).subspan(step.begin, step.size));
 }
@@ -275,10 +276,19 @@ void OrderWork::failed(const Step& step, Error error) {
         result_.outcome = wire::ArrayOutcome::out_of_range;
     } else if (is_mismatch(error)) {
         result_.outcome = wire::ArrayOutcome::corrupt;
-        // Of pieces that adjoin, the one it is in.
-        for (std::size_t i = 0; i < step.pieces; ++i)
-            if (pieces()[step.piece + i].home / slice_size <= error.where)
-                result_.piece = static_cast<std::uint16_t>(step.piece + i + 1);
+        name_block(step, std::uint64_t{error.where} * CheckedDisk::block);
+    }
+}
+
+/// Which piece of the step it is in, and where in that: in place of a digest there is none of.
+void OrderWork::name_block(const Step& step, std::uint64_t at) {
+    for (std::size_t i = 0; i < step.pieces; ++i) {
+        const Piece& piece = pieces()[step.piece + i];
+        const std::uint64_t begin = place_.data_offset + piece.home;
+        if (at < begin || at >= begin + piece.length) continue;
+        result_.piece = static_cast<std::uint16_t>(step.piece + i + 1);
+        result_.digest = {};
+        result_.digest.row = static_cast<std::uint32_t>(at - begin);
     }
 }
 

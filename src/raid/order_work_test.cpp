@@ -175,7 +175,8 @@ struct Model {
                 std::ranges::copy(slot, home.all().subspan(piece.home).begin());
                 return;
             case Verb::digest:
-                return digest.add(digest_of(at_home().all(), piece.blend, piece.column));
+                return digest.add(
+                    digest_of(at_home().all(), piece.blend, piece.column, piece.home));
             default:
                 return;
         }

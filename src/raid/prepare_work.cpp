@@ -39,7 +39,7 @@ void PrepareWork::step() {
     if (piece().verb == Verb::prepare && piece().at != uncounted) {
         if (done_ == 0)
             result_.digest.add(digest_of(window_.subspan(piece().slot, piece().length),
-                                         piece().blend, piece().column));
+                                         piece().blend, piece().column, piece().home));
         if (piece().at == as_change && done_ < piece().length) return read_old();
     }
     done_ = 0;
@@ -59,7 +59,7 @@ void PrepareWork::read_old() {
 void PrepareWork::completed(Result<void> outcome) {
     waiting_ = false;
     if (outcome) {
-        result_.digest.add(digest_of(part_, piece().blend, piece().column));
+        result_.digest.add(digest_of(part_, piece().blend, piece().column, piece().home + done_));
         done_ += static_cast<std::uint32_t>(part_.size());
     } else {
         result_.outcome = outcome_of(outcome);

@@ -128,12 +128,16 @@ Result<Assembled> assemble(std::span<const wire::ArraySuperblock> superblocks) {
     const auto& newest = *std::ranges::max_element(
         superblocks, {}, [](const auto& s) { return s.volume.generation; });
     WEFT_TRY(auto layout, layout_of(newest.volume));
-    Assembled assembled{.volume = newest.volume, .epoch = {}, .present = 0};
+    Assembled assembled{.volume = newest.volume, .epoch = {}, .present = 0, .unheard = 0};
+    Mask heard = 0;
     for (const auto& superblock : superblocks) {
         if (superblock.cluster != newest.cluster ||
             superblock.volume.volume != newest.volume.volume)
             return Error{Code::malformed};
         assembled.epoch = std::max(assembled.epoch, superblock.epoch);
+        const auto& place = superblock.place;
+        if (place < newest.volume.boxes && newest.volume.members[place].box == superblock.box)
+            heard |= only(place);
         if (superblock.volume.generation != newest.volume.generation) continue;
         if (superblock.volume != newest.volume || !is_place_of(superblock))
             return Error{Code::malformed};
@@ -144,7 +148,22 @@ Result<Assembled> assemble(std::span<const wire::ArraySuperblock> superblocks) {
     if (std::popcount(assembled.present) + layout.spare_columns() < layout.boxes())
         return Error{.code = Code::io_failed,
                      .where = static_cast<std::uint32_t>(std::popcount(assembled.present))};
+    // As many as the volume can live on may have lived on, in a generation nobody here knows of.
+    assembled.unheard = (only(layout.boxes()) - 1) & ~heard;
+    if (std::popcount(assembled.unheard) + layout.spare_columns() < layout.boxes())
+        assembled.unheard = 0;
     return assembled;
+}
+
+void give_up_unheard(Assembled& assembled) {
+    constexpr std::uint64_t beyond_all_they_counted = 1u << 20;
+    auto& volume = assembled.volume;
+    volume.generation =
+        wire::Generation{static_cast<std::uint64_t>(volume.generation) + beyond_all_they_counted};
+    for (std::uint8_t place = 0; place < volume.boxes; ++place)
+        if (contains(assembled.unheard, place))
+            volume.members[place].state = wire::ArrayMemberState::absent;
+    assembled.unheard = 0;
 }
 
 }  // namespace weft::raid

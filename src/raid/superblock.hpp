@@ -48,12 +48,15 @@ struct Assembled {
     wire::ArrayVolume volume;  ///< as the newest say
     wire::Epoch epoch{};       ///< the highest any has obeyed: a controller must go beyond
     Mask present = 0;          ///< places whose box is here, current, and of that generation
+    Mask unheard = 0;  ///< places whose boxes are not here, and may have gone on without these
 };
 
 /// Refuses rather than guesses: `not_found` without superblocks, `malformed` if they are of several
 /// volumes or clusters, or two of one generation differ, `io_failed` if too few boxes of the newest
 /// generation are here.
 Result<Assembled> assemble(std::span<const wire::ArraySuperblock> superblocks);
+/// Whatever the unheard know is given up: they are absent, and nothing they kept counts as newer.
+void give_up_unheard(Assembled& assembled);
 
 /// A name in a field of fixed size, without the zeroes behind it.
 template <std::size_t size>

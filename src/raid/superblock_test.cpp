@@ -109,6 +109,29 @@ TEST(Assembling, NeedsAsManyBoxesAsTheCodeDoes) {
     EXPECT_EQ(assembled->epoch, wire::Epoch{9});
 }
 
+TEST(Assembling, TellsWhoMayHaveGoneOnWithoutThose) {
+    auto mirror = [](std::uint8_t place) {
+        auto superblock = kept_by(place);
+        superblock.volume.level = 1;
+        superblock.volume.boxes = 3;
+        return superblock;
+    };
+    std::vector<wire::ArraySuperblock> found{mirror(1)};
+    auto assembled = assemble(found);
+    ASSERT_TRUE(assembled);
+    EXPECT_EQ(assembled->unheard, 0b101u) << "either of them could";
+    give_up_unheard(*assembled);
+    EXPECT_GT(assembled->volume.generation, mirror(1).volume.generation);
+    EXPECT_EQ(assembled->volume.members[0].state, ArrayMemberState::absent);
+    EXPECT_EQ(assembled->volume.members[1].state, ArrayMemberState::current);
+    found = {mirror(0), mirror(1), mirror(2)};
+    EXPECT_EQ(assemble(found)->unheard, 0u);
+    found.clear();
+    for (std::uint8_t place : std::array<std::uint8_t, 4>{0, 2, 3, 4})
+        found.push_back(kept_by(place));
+    EXPECT_EQ(assemble(found)->unheard, 0u) << "one box of RAID 5 goes nowhere by itself";
+}
+
 TEST(Assembling, BelievesTheNewestGenerationAlone) {
     std::vector<wire::ArraySuperblock> found;
     for (std::uint8_t place = 0; place < 5; ++place) found.push_back(kept_by(place));

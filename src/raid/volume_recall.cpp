@@ -57,7 +57,17 @@ void VolumeManager::Life::recalled(const Told& what, const wire::ArrayAnswer& an
     }
     box.recalled = std::move(*known);
     box.returned_at = engine_.last_transaction();
-    end_what_is_open(what.box, box);
+    box.must_end = true;
+    end_what_may_be();
+}
+
+/// What a box that was counted out has prepared is dropped when it is known, lastingly, to lack it.
+void VolumeManager::Life::end_what_may_be() {
+    for (auto& [identity, box] : boxes_) {
+        if (!box.must_end || (!is_counted_on(identity) && lacks_are_due())) continue;
+        box.must_end = false;
+        end_what_is_open(identity, box);
+    }
 }
 
 /// All that may be left of it there is a window.
@@ -76,13 +86,29 @@ void VolumeManager::Life::note_executed(const Recalled& recalled) {
             engine_.executed().note(record.host_identity, record.host_command);
 }
 
-/// The home of a stripe is the same on every box.
-void VolumeManager::Life::note_missed(std::uint8_t place, std::uint64_t home,
+/// The home of a stripe is the same on every box. Of one that has just been counted out it is not
+/// yet known what it lacks: that will begin with what is logged.
+void VolumeManager::Life::note_missed(std::uint8_t index, std::uint64_t home,
                                       std::uint64_t home_end) {
-    if (!places_[place].lacks || home >= home_end) return;
+    if (home >= home_end) return;
+    RegionMap missed(volume_.stripes);
     const std::uint64_t last = std::min((home_end - 1) / volume_.chunk_bytes, volume_.stripes - 1);
     for (std::uint64_t stripe = home / volume_.chunk_bytes; stripe <= last; ++stripe)
-        places_[place].lacks->add(stripe);
+        missed.add(stripe);
+    Place& place = places_[index];
+    log_.wrote(missed);
+    if (place.lacks) place.lacks->add(missed);
+    if (place.lasting) place.lasting->want(missed);
+}
+
+/// Whether what was noted so is not yet lasting. Until it is, nobody may forget the transactions
+/// that say it.
+bool VolumeManager::Life::lacks_are_due() const {
+    for (std::uint8_t i = 0; i < volume_.boxes; ++i)
+        if (volume_.members[i].state != ArrayMemberState::current && places_[i].lasting &&
+            places_[i].lasting->is_due())
+            return true;
+    return false;
 }
 
 /// Once, before anything is served. True: nothing is in doubt any more.
@@ -101,7 +127,8 @@ bool VolumeManager::Life::resolve_what_is_in_doubt() {
         if (!box || (!box->recalled && box->facts.has_part)) return false;
     }
     bool all_told = true;
-    for (const auto& resolution : resolve(members, known)) {
+    const auto resolutions = resolve(members, known);
+    for (const auto& resolution : resolutions) {
         if (resolution.commits) {
             engine_.executed().note(resolution.host_identity, resolution.host_command);
             // Of who was away the old controller knew this; its memory is gone.
@@ -109,8 +136,9 @@ bool VolumeManager::Life::resolve_what_is_in_doubt() {
                 if (contains(resolution.participants & ~members, i))
                     note_missed(i, resolution.home, resolution.home_end);
         }
-        all_told = tell_outcome(resolution) && all_told;
     }
+    if (lacks_are_due()) return false;
+    for (const auto& resolution : resolutions) all_told = tell_outcome(resolution) && all_told;
     resolved_ = all_told;
     changed_ = changed_ || resolved_;
     return resolved_;
@@ -149,6 +177,7 @@ void VolumeManager::Life::outcome_told(const Told& what, const wire::ArrayAnswer
 
 /// Greeted, a box is up; one that was counted out must wait, see above.
 void VolumeManager::Life::let_in_who_may() {
+    end_what_may_be();
     for (auto& [identity, box] : boxes_) {
         if (!box.greeted || box.facts.up) continue;
         const bool held = has_journal() && place_of(identity) && !is_counted_on(identity) &&
@@ -156,8 +185,6 @@ void VolumeManager::Life::let_in_who_may() {
         if (held) continue;
         box.facts.up = true;
         changed_ = true;
-        // It may be back before its loss had any consequence: what waits for it must hear of it.
-        if (has_journal() && serving_ && is_counted_on(identity)) engine_.try_again();
     }
 }
 

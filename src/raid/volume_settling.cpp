@@ -40,13 +40,17 @@ void VolumeManager::Life::settle() {
     for (std::uint8_t i = 0; i < volume_.boxes; ++i) {
         const BoxState* box = state_of(i);
         if (volume_.members[i].state == ArrayMemberState::current && box && box->facts.up &&
-            box->facts.has_part && box->facts.missed)
+            box->facts.has_part && box->facts.missed) {
             believe(i);
+            back_in_time_ = true;
+        }
     }
     if (tell_members()) return;
     if (!can_serve()) return stop();
     if (!resolve_what_is_in_doubt()) return;
     if (!serving_ || applied_.generation != volume_.generation) apply();
+    // It was back before its loss had any consequence: what waits for it must hear of it.
+    if (std::exchange(back_in_time_, false) && has_journal()) engine_.try_again();
 }
 
 /// All are there, or those that are not have had their time.
@@ -269,6 +273,7 @@ RegionMap VolumeManager::Life::lacks_of(std::uint8_t index, const wire::ArrayMem
         return lacks;
     }
     if (was.state == ArrayMemberState::absent) return place.lacks ? *place.lacks : lacks;
+    if (place.lasting && !place.rebuild) lacks.add(place.lasting->wanted());
     lacks.add(log_.unflushed());
     if (place.rebuild) lacks.add(place.rebuild->left_from(place.lasting_mark));
     return lacks;

@@ -181,7 +181,7 @@ TEST(ControllerHealing, PutsAVolumeTogetherFromItsBoxesAlone) {
         };
         auto assemble = [&] {
             return array.refusal_of(
-                [&](auto told) { controller.assemble_volume("photos", std::move(told)); });
+                [&](auto told) { controller.assemble_volume("photos", false, std::move(told)); });
         };
         EXPECT_EQ(assemble(), "no box that is up has a part of photos");
         array.start_box("elm");

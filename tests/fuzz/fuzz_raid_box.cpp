@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any octets as a controller's commands to a box, with a disk and peers that answer when the octets
-// say so. Every command is answered once; windows are opened and closed in turn; nothing is written
-// but the box's data and its superblocks; and a new epoch ends whatever was begun.
+// say so, once without a journal and once with one. Every command is answered once; windows are
+// opened and closed in turn; nothing is written but the box's data, its superblocks and its
+// journal; and a new epoch ends whatever was begun.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -17,8 +18,9 @@ namespace weft::fuzz {
 namespace {
 
 constexpr std::size_t commands_max = 200;  // what follows finds nothing new, and only takes time
-constexpr std::uint64_t data_offset = 64u << 10, data_length = 128u << 10;
-constexpr std::uint64_t superblocks = 2 * wire::superblock_size;
+constexpr std::uint64_t data_length = 128u << 10;
+constexpr std::uint64_t superblocks = 2 * wire::superblock_size, guard_end = 64u << 10;
+constexpr std::uint64_t journal_length = raid::journal_ring_offset + 32 * wire::journal_block;
 
 /// Windows of which each is opened and closed in turn, or somebody is wrong.
 class Windows final : public raid::StagingMemory {
@@ -66,12 +68,14 @@ private:
     std::vector<raid::PeerTransfer*> held_;
 };
 
-wire::ArraySuperblock the_superblock() {
+wire::ArraySuperblock the_superblock(bool with_journal) {
     wire::ArraySuperblock made{.cluster = {{1}},
                                .box = {{2}},
                                .epoch = wire::Epoch{1},
-                               .data_offset = data_offset,
+                               .data_offset = guard_end + (with_journal ? journal_length : 0),
                                .data_length = data_length,
+                               .journal_offset = with_journal ? guard_end : 0,
+                               .journal_length = with_journal ? journal_length : 0,
                                .volume = {.volume = {{3}},
                                           .generation = wire::Generation{1},
                                           .level = 5,
@@ -86,9 +90,13 @@ wire::ArraySuperblock the_superblock() {
 
 class Run final : private raid::BoxOwner {
 public:
-    explicit Run(ConstBuffer program) : program_(program) {
-        auto between = memory_.lend(BlockOperation::write, superblocks, data_offset - superblocks);
+    Run(ConstBuffer program, bool with_journal)
+        : program_(program), superblock_(the_superblock(with_journal)) {
+        auto between = memory_.lend(BlockOperation::write, superblocks, guard_end - superblocks);
         std::ranges::fill(between, std::byte{0xc3});
+        if (!with_journal) return;
+        journaled_->format([](Result<void> outcome) { WEFT_CHECK(outcome.has_value()); });
+        settle();
     }
 
     void all() {
@@ -106,7 +114,7 @@ public:
         settle();
         WEFT_CHECK(answered_ == sent_ && box_.idle() && box_.open_windows() == 0);
         WEFT_CHECK(!windows_.is_any_open());
-        auto between = memory_.lend(BlockOperation::read, superblocks, data_offset - superblocks);
+        auto between = memory_.lend(BlockOperation::read, superblocks, guard_end - superblocks);
         WEFT_CHECK(std::ranges::count(between, std::byte{0xc3}) ==
                    static_cast<std::ptrdiff_t>(between.size()));
     }
@@ -196,12 +204,17 @@ private:
     void dismiss(wire::HostSession) override {}
 
     ConstBuffer program_;
-    block::MemoryDisk memory_{std::make_unique<block::HeapMemory>(data_offset + data_length),
-                              data_offset + data_length};
+    wire::ArraySuperblock superblock_;
+    block::MemoryDisk memory_{std::make_unique<block::HeapMemory>(raid::part_length(superblock_)),
+                              raid::part_length(superblock_)};
     SlowDisk disk_{memory_};
     Windows windows_;
     Peers peers_;
-    raid::Box box_{*this, disk_, windows_, peers_, the_superblock(), 0};
+    std::unique_ptr<raid::JournaledDisk> journaled_{
+        raid::has_journal(superblock_) ? std::make_unique<raid::JournaledDisk>(
+                                             disk_, superblock_, raid::JournaledDisk::Options{})
+                                       : nullptr};
+    raid::Box box_{*this, disk_, windows_, peers_, superblock_, 0, journaled_.get()};
     std::uint64_t sent_ = 0, answered_ = 0;
     std::map<std::uint64_t, int> answers_;
 };
@@ -210,6 +223,7 @@ private:
 }  // namespace weft::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    weft::fuzz::Run({reinterpret_cast<const std::byte*>(data), size}).all();
+    const weft::ConstBuffer program(reinterpret_cast<const std::byte*>(data), size);
+    for (bool with_journal : {false, true}) weft::fuzz::Run(program, with_journal).all();
     return 0;
 }

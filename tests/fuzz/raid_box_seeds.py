@@ -7,12 +7,13 @@
 import pathlib
 import struct
 
-FETCH, LOAD, COMBINE, CLEAR, SOLVE_PAIR, SOLVE, SEND_HOME, SEND_SLOT, COMMIT, DIGEST, FLUSH = (
-    range(1, 12))
+FETCH, LOAD, COMBINE, CLEAR, SOLVE_PAIR, SOLVE, SEND_HOME, SEND_SLOT, COMMIT, DIGEST, FLUSH, \
+    PREPARE = range(1, 13)
 READ, STAGE, PARITY, HOME = range(4)
 ADDRESSED, WRONG_LENGTH, LATER_EPOCH = 1, 2, 4
 DISK, PEER, PEER_FAILS, SETTLE = b"\4", b"\5", b"\6\0", b"\7"
 ABORT, RELEASE, EPOCH, STORE, MEET, ADMIT, DISMISS = range(0x20, 0x27)
+RECALL, RESOLVE = 0x2A, 0x2B
 ADDRESS = bytes(64)
 
 
@@ -26,10 +27,11 @@ def piece(verb, *, blend=0, column=0, other=0, party=0xFF, length=4096, slot=0, 
 
 
 def order(phase, *pieces, parties=0, window=0, tag=0x101, length=16384, closes=False, action=0,
-          transaction=1):
+          transaction=1, prepares=False, settled=0, to_prepare=0):
     header = bytes(8) + ADDRESS + struct.pack(">QQIIIIBBBBHHQ16sII", 9, 5, 3, window, tag, length,
-                                              phase, 0, 2 * closes, parties, len(pieces), 0, 0,
-                                              bytes(16), 0, 0)
+                                              phase, 0, 2 * closes + prepares, parties,
+                                              len(pieces), 0, settled, bytes([9]) + bytes(15), 0,
+                                              to_prepare)
     party = struct.pack(">BBxxIQ16s", 2, 1, 0x201, 0, bytes([3]) + bytes(15))
     return command(action, header + party * parties + b"".join(pieces), transaction)
 
@@ -41,7 +43,28 @@ def volume(generation, stripes=8):
 
 
 STAGED = order(STAGE, piece(FETCH, party=0), piece(LOAD, slot=4096, home=8192), parties=1)
+PREPARED = order(STAGE, piece(FETCH, party=0, length=8192), piece(
+    PREPARE, length=8192, home=8192, at=1), parties=1, prepares=True, to_prepare=8192)
 SEEDS = {
+    "prepared": PREPARED + PEER + DISK * 8 + command(RECALL, ADDRESS) + order(HOME, closes=True)
+    + DISK * 8 + command(RECALL, ADDRESS) + order(READ, piece(DIGEST, home=8192, length=8192),
+                                                   length=0, closes=True, transaction=2) + SETTLE,
+    "prepared_and_released": PREPARED + SETTLE + command(RELEASE, ADDRESS) + command(
+        RESOLVE, ADDRESS) + DISK * 3 + command(ABORT, ADDRESS) + SETTLE,
+    "aborted_amid_preparing": PREPARED + PEER + DISK + command(ABORT, ADDRESS) + command(
+        RECALL, ADDRESS) + DISK * 9 + PREPARED + SETTLE,
+    "epoch_amid_preparing": PREPARED + PEER + command(
+        EPOCH, ADDRESS, flags=ADDRESSED | LATER_EPOCH) + DISK * 9 + command(
+        RESOLVE, ADDRESS) + SETTLE,
+    "forgotten": command(ABORT, ADDRESS, transaction=7) + SETTLE + order(
+        STAGE, piece(CLEAR), piece(PREPARE), prepares=True, transaction=7),
+    "settled": b"".join(order(STAGE, piece(CLEAR, length=16384), piece(
+        PREPARE, length=16384, home=0), prepares=True, transaction=i, settled=i,
+        to_prepare=16384) + SETTLE + order(HOME, closes=True, transaction=i) + SETTLE
+        for i in range(1, 14)),
+    "no_room": b"".join(order(STAGE, piece(CLEAR), piece(PREPARE), prepares=True, transaction=i,
+                              to_prepare=65536) + SETTLE + command(RELEASE, ADDRESS, transaction=i)
+                        for i in range(1, 5)),
     "write": STAGED + PEER + DISK + order(
         PARITY, piece(COMBINE, slot=0, at=4096, blend=1)) + order(
         HOME, piece(COMMIT, home=8192), piece(FLUSH, length=0), closes=True) + DISK + DISK,

@@ -191,6 +191,12 @@ protected:
                                               .chunk_bytes = 64u << 10,
                                               .stripes = data_length / (64u << 10)}};
         made.volume.name = {'p', 'h', 'o', 't', 'o', 's'};
+        made.volume.consistency = consistency;
+        if (consistency == wire::ArrayConsistency::journal) {
+            made.journal_offset = 1u << 20;
+            made.journal_length = 1u << 20;
+            made.data_offset = 2u << 20;
+        }
         std::uint8_t i = 0;
         for (const auto* each : {&oak, &elm, &ash})
             made.volume.members[i++] = {.box = each->identity(),
@@ -255,8 +261,13 @@ protected:
                                 .tag = tag(*each, transaction),
                                 .base = 0,
                                 .identity = each->node ? each->identity() : wire::BoxIdentity{}});
-        const auto encoded = raid::encode_order(
-            {.phase = phase, .closes = closes, .pieces = pieces}, envelope, accesses);
+        for (const auto& piece : pieces)
+            if (piece.verb == raid::Verb::prepare) envelope.to_prepare += piece.length;
+        const auto encoded = raid::encode_order({.phase = phase,
+                                                 .prepares = envelope.to_prepare != 0,
+                                                 .closes = closes,
+                                                 .pieces = pieces},
+                                                envelope, accesses);
         return box.send(encoded.command_block, encoded.parameters);
     }
     /// Ends a transaction, whatever of it there is.
@@ -284,6 +295,7 @@ protected:
     sim::World world{11};
     wire::Epoch epoch = the_epoch;
     wire::Generation generation{1};
+    wire::ArrayConsistency consistency{};
     node::IscsiIserTransport transport{world, {}};
     TestBox oak{world, "oak", "10.0.0.1", transport};
     TestBox elm{world, "elm", "10.0.0.2", transport};

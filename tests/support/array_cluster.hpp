@@ -23,7 +23,7 @@ namespace weft::test {
 
 class ArrayCluster {
 public:
-    static constexpr std::uint64_t box_size = 24u << 20;
+    std::uint64_t box_size = 24u << 20;  ///< of the boxes to come
     static constexpr std::uint16_t port = 3260;
 
     explicit ArrayCluster(std::uint64_t seed) : world(seed) {}

@@ -159,7 +159,7 @@ private:
                 last = &piece;
             }
             if (piece.verb == raid::Verb::digest) {
-                digest.add(digest_of(home(order.to, piece), piece.blend, piece.column));
+                digest.add(digest_of(home(order.to, piece), piece.blend, piece.column, piece.home));
                 digested = true;
             } else {
                 carry_out(order.to, piece);
@@ -187,7 +187,7 @@ private:
         }
         auto& mine = prepared_[who];
         if (piece.at != raid::uncounted)
-            mine.digest.add(digest_of(change.all(), piece.blend, piece.column));
+            mine.digest.add(digest_of(change.all(), piece.blend, piece.column, piece.home));
         mine.blocks.emplace_back(piece.home, std::move(block));
     }
     void commit_prepared(const raid::Party& who) {

@@ -80,6 +80,43 @@ RECALL = [
     (number(8, 0x98), "host command"),
 ]
 
+
+
+def sealed(fields):
+    """Filled with zeroes to a block, of which the last four octets are a CRC32C."""
+    body = b"".join(octets for octets, _ in fields)
+    rest = bytes(4092 - len(body))
+    return fields + [(rest, "zeroes"), (number(4, crc32c(body + rest)), "CRC32C")]
+
+
+def journal_record(kind, entries, blocks, sequence, transaction):
+    return [
+        (b"WJR1", "record"), (bytes([kind, 0, 0, 0]), "kind: prepared" if kind == 1 else "marks"),
+        (number(4, entries), "entries"), (number(4, blocks), "blocks"),
+        (number(4, 0b10001), "participants"), (bytes(4), "reserved"), (number(8, 2), "run"),
+        (number(8, sequence), "sequence"), (number(8, 16), "lasting below"),
+        (number(8, 3 << 40 | 16), "settled below"), (number(8, transaction), "transaction"),
+        (number(8, 7), "generation"), (number(8, 0x0A0B0C0D), "host session"),
+        (HOST_IDENTITY, "host"), (number(8, 0x99), "host command"),
+    ]
+
+
+JOURNAL = [
+    *sealed([
+        (b"WeftJcp1", "checkpoint"), (number(8, 5), "written"), (number(8, 2), "run"),
+        (number(8, 8192), "tail"), (number(8, 14), "tail's sequence"),
+        (number(8, 16), "lasting below"), (number(8, 15), "applied below"),
+        (number(8, 3 << 40 | 16), "settled below"), (number(4, 1), "notes"), (bytes(4), "reserved"),
+        (number(8, 3 << 40 | 15), "note: transaction"), (HOST_IDENTITY, "host"),
+        (number(8, 0x98), "host command")]),
+    *sealed(journal_record(1, 2, 3, 17, 3 << 40 | 17) + [
+        (number(8, 4096) + number(8, 8192), "extent: home, length"),
+        (number(8, 1 << 20) + number(8, 4096), "extent: home, length"),
+        (number(4, 1) + number(4, 2) + number(4, 3), "checksums of the blocks")]),
+    *sealed(journal_record(2, 1, 0, 18, 3 << 40 | 17) + [
+        (number(8, 3 << 40 | 17) + b"\x02" + bytes(7), "mark: committed")]),
+]
+
 MEMBERS = b"".join(
     identity + bytes([state]) + bytes(7) + number(8, rebuilt)
     for identity, state, rebuilt in
@@ -169,6 +206,7 @@ def main():
     write("order.hex", "A vectored order: command block, header, two parties, three pieces.", ORDER)
     write("answer.hex", "The answer to an order, as a descriptor of sense data.", ANSWER)
     write("recall.hex", "What a journal remembers: the Data-In of recall.", RECALL)
+    write("journal.hex", "A journal's checkpoint, and two records without blocks.", JOURNAL)
     body = b"".join(octets for octets, _ in SUPERBLOCK)
     rest = bytes(4092 - len(body))
     write("superblock.hex", "A box's superblock.", SUPERBLOCK + [

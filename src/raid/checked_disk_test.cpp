@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "raid/checked_disk.hpp"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "support/crash_disk.hpp"
+#include "support/seeds.hpp"
+
+namespace weft::raid {
+namespace {
+
+using test::CrashDisk;
+
+constexpr std::uint64_t offset = 16384, length = 40 * CheckedDisk::group_bytes + 8192;
+
+struct Checked {
+    explicit Checked(std::uint64_t seed) : disk(CheckedDisk::length_below(length) + offset, seed) {}
+
+    std::optional<Result<void>> ask(BlockOperation operation, std::uint64_t home, Buffer octets) {
+        std::optional<Result<void>> said;
+        DiskAsker asker(checked);
+        asker.submit(operation, home, {octets}, [&](Result<void> how) { said = how; });
+        disk.run();
+        return said;
+    }
+    bool writes(std::uint64_t home, std::vector<std::byte> octets) {
+        return ask(BlockOperation::write, home, octets)->has_value();
+    }
+    bool reads(std::uint64_t home, const std::vector<std::byte>& expected) {
+        std::vector<std::byte> octets(expected.size());
+        return ask(BlockOperation::read, home, octets)->has_value() && octets == expected;
+    }
+
+    CrashDisk disk;
+    CheckedDisk checked{disk, offset, length, 10};
+};
+
+std::vector<std::byte> filled(std::size_t size, int with) {
+    return std::vector<std::byte>(size, static_cast<std::byte>(with));
+}
+
+TEST(CheckedDisk, ReadsAsZeroesUntilItIsWritten) {
+    Checked one(1);
+    EXPECT_TRUE(one.reads(0, filled(8192, 0)));
+    EXPECT_TRUE(one.writes(4096, filled(4096, 7)));
+    EXPECT_TRUE(one.reads(0, filled(4096, 0)));
+    EXPECT_TRUE(one.reads(4096, filled(4096, 7)));
+    EXPECT_TRUE(one.checked.idle());
+}
+
+TEST(CheckedDisk, LaysChecksumsAmongTheData) {
+    Checked one(1);
+    const auto home = CheckedDisk::group_bytes - 4096;
+    ASSERT_TRUE(one.writes(home, filled(8192, 9)));
+    ASSERT_TRUE(one.ask(BlockOperation::flush, 0, {})->has_value());
+    std::vector<std::byte> there(4096);
+    DiskAsker below(one.disk);
+    for (std::uint64_t at : {offset + 4096 + home, offset + 4096 + home + 4096 + 4096}) {
+        below.read(at, there, [](Result<void>) {});
+        one.disk.run();
+        EXPECT_EQ(there, filled(4096, 9)) << at;
+    }
+    below.read(offset + CheckedDisk::group_bytes + 4096, there, [](Result<void>) {});
+    one.disk.run();
+    EXPECT_NE(there, filled(4096, 0)) << "the second group's checksums";
+}
+
+TEST(CheckedDisk, PassesOnNothingThatIsNotWhatWasWritten) {
+    Checked one(1);
+    ASSERT_TRUE(one.writes(0, filled(12288, 7)));
+    one.disk.damage(offset + 4096 + 4096 + 77);
+    std::vector<std::byte> octets(12288);
+    const auto said = one.ask(BlockOperation::read, 0, octets);
+    ASSERT_FALSE(*said);
+    EXPECT_TRUE(is_mismatch(said->error()));
+    EXPECT_EQ(said->error().where, 1u);
+    EXPECT_EQ(one.checked.mismatches(), 1u);
+    EXPECT_TRUE(one.reads(0, filled(4096, 7)));
+    one.disk.damage(offset + 4096 + 100 * 4096);
+    EXPECT_FALSE(one.reads(100 * 4096, filled(4096, 0))) << "never written, and not zero";
+    EXPECT_TRUE(one.writes(4096, filled(4096, 8)));
+    EXPECT_TRUE(one.reads(4096, filled(4096, 8))) << "written anew it is whole";
+}
+
+TEST(CheckedDisk, KeepsChecksumsOverARestart) {
+    Checked one(1);
+    for (std::uint64_t group = 0; group < 30; ++group)  // of which ten fit into memory
+        ASSERT_TRUE(one.writes(group * CheckedDisk::group_bytes, filled(4096, int(group))));
+    ASSERT_TRUE(one.ask(BlockOperation::flush, 0, {})->has_value());
+    std::mt19937_64 draw(1);
+    Checked again(2);
+    again.disk.become(one.disk.after_power_cut(CrashDisk::After::all_lost, draw));
+    for (std::uint64_t group = 0; group < 30; ++group)
+        EXPECT_TRUE(again.reads(group * CheckedDisk::group_bytes, filled(4096, int(group))));
+}
+
+TEST(CheckedDisk, RefusesWhatEveryDiskRefuses) {
+    Checked one(1);
+    auto code = [&](std::uint64_t home, std::size_t size) {
+        std::vector<std::byte> octets(size);
+        const auto said = one.ask(BlockOperation::read, home, octets);
+        return said->has_value() ? std::optional<Code>{} : said->error().code;
+    };
+    EXPECT_EQ(code(length, 4096), Code::out_of_range);
+    EXPECT_EQ(code(100, 4096), Code::malformed);
+    EXPECT_EQ(code(0, 100), Code::malformed);
+    EXPECT_EQ(code(length - 4096, 4096), std::nullopt);
+    one.disk.fails = true;
+    EXPECT_EQ(code(5 * CheckedDisk::group_bytes, 4096), Code::io_failed);
+    one.disk.fails = false;
+    EXPECT_EQ(code(5 * CheckedDisk::group_bytes, 4096), std::nullopt) << "asked again";
+}
+
+// Many at a time, over more groups than fit into memory, against what a plain disk would hold.
+TEST(CheckedDisk, HoldsWhatAPlainDiskWould) {
+    test::for_each_seed(10, [](std::uint64_t seed) {
+        Checked one(seed);
+        std::mt19937_64 random(seed);
+        std::map<std::uint64_t, std::vector<std::byte>> shadow;
+        DiskAsker asker(one.checked);
+        std::deque<std::vector<std::byte>> memory;
+        std::size_t answered = 0, asked = 0;
+        for (int round = 0; round < 30; ++round) {
+            std::map<std::uint64_t, bool> taken;
+            for (int i = 0; i < 6; ++i) {
+                const auto home = random() % 40 * CheckedDisk::group_bytes + random() % 4 * 4096;
+                if (std::exchange(taken[home], true)) continue;
+                ++asked;
+                if (random() % 5 == 0) {
+                    asker.flush([&](Result<void> how) { answered += how.has_value() ? 1 : 0; });
+                } else if (random() % 2 == 0) {
+                    auto& octets = memory.emplace_back(filled(4096, int(random() % 256)));
+                    shadow[home] = octets;
+                    asker.write(home, {octets}, [&](auto how) { answered += how ? 1 : 0; });
+                } else {
+                    auto& octets = memory.emplace_back(4096);
+                    const auto expected = shadow.contains(home) ? shadow[home] : filled(4096, 0);
+                    asker.read(home, octets, [&answered, &octets, expected](auto how) {
+                        answered += how && octets == expected ? 1 : 0;
+                    });
+                }
+                if (random() % 2 == 0) one.disk.step();
+            }
+            one.disk.run();
+        }
+        EXPECT_EQ(answered, asked);
+        EXPECT_TRUE(one.checked.idle());
+    });
+}
+
+}  // namespace
+}  // namespace weft::raid
