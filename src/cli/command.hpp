@@ -99,6 +99,7 @@ int rdma_serve(const Command& self, const Arguments& arguments);
 int rdma_ping(const Command& self, const Arguments& arguments);
 int rdma_bench(const Command& self, const Arguments& arguments);
 int rdma_rping(const Command& self, const Arguments& arguments);
+int sim_run(const Command& self, const Arguments& arguments);
 int run_program(const Command& self, const Arguments& arguments);
 int version(const Command& self, const Arguments& arguments);
 int help(const Command& self, const Arguments& arguments);
