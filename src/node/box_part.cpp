@@ -61,12 +61,12 @@ Result<void> BoxPart::take_superblocks() {
 }
 
 std::optional<std::uint64_t> BoxPart::room_for(const wire::ArrayVolume& volume) const {
-    auto next = superblock();
-    const auto most = ~std::uint64_t{0} / 2 - next.data_offset;  // with checksums it takes more
+    auto grown = superblock();
+    const auto most = ~std::uint64_t{0} / 2 - grown.data_offset;  // with checksums it takes more
     if (volume.chunk_bytes == 0 || volume.stripes > most / volume.chunk_bytes) return std::nullopt;
-    next.volume = volume;
-    next.data_length = volume.stripes * volume.chunk_bytes;
-    return raid::part_length(next);
+    grown.volume = volume;
+    grown.data_length = volume.stripes * volume.chunk_bytes;
+    return raid::part_length(grown);
 }
 
 /// The disk has grown already, if it could (BoxNode::grow_part).
