@@ -15,17 +15,17 @@ constexpr Duration longest_pause = std::chrono::milliseconds(500);
 }  // namespace
 
 struct ControllerLease::Look final : raid::MetadataLook {
-    explicit Look(ControllerLease& lease) : owner(lease) {}
+    explicit Look(ControllerLease& asker) : owner(asker) {}
     void completed(Result<void> outcome) override { owner.looked(outcome); }
     ControllerLease& owner;
 };
 struct ControllerLease::Election final : raid::MetadataElection {
-    explicit Election(ControllerLease& lease) : owner(lease) {}
+    explicit Election(ControllerLease& asker) : owner(asker) {}
     void completed(Result<void> outcome) override { owner.elected(outcome); }
     ControllerLease& owner;
 };
 struct ControllerLease::Renewal final : raid::MetadataRenewal {
-    explicit Renewal(ControllerLease& lease) : owner(lease) {}
+    explicit Renewal(ControllerLease& asker) : owner(asker) {}
     void completed(Result<void> outcome) override { owner.renewed(outcome); }
     ControllerLease& owner;
 };
