@@ -42,6 +42,8 @@ constexpr Command table[] = {
      "Let a box belong to an array", box_add},
     {"box list", "--controller HOST:PORT [--json]",
      "Say which boxes an array has, and how they are", box_list},
+    {"box clean", "NAME [--force] --controller HOST:PORT [--json]",
+     "Remove parts that no volume claims from a box", box_clean},
     {"box remove", "NAME --controller HOST:PORT [--json]",
      "Let a box that is part of no volume go", box_remove},
     {"volume create", "NAME --level 1|5|6 --boxes NAME,… [--chunk SIZE] [--size SIZE] "
@@ -112,6 +114,9 @@ constexpr Command table[] = {
      "Measure round trips and throughput", rdma_bench},
     {"rdma rping", "(--server | --client) HOST:PORT [--count N] [--size SIZE]",
      "Speak the stock rping program's exchange", rdma_rping},
+    {"sim run", "raid [--seeds FIRST-LAST | --seed N] [--consistency journal|none] [--beyond] "
+     "[--trace] [--json]",
+     "Run whole arrays in virtual time, with faults, and look for anything lost", sim_run},
     {"run", "[--crc on|off] [--mode MODE] [--placement verified|eager] "
      "(PROGRAM ARGS… | --print-env)",
      "Start an RDMA program on Weft: it finds our libibverbs and librdmacm", run_program},

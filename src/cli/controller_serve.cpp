@@ -49,8 +49,12 @@ public:
                                                  .patience = std::min(tenth, longest)});
             return;
         }
-        auto opened = store::SqliteStore::open(world, wishes.state);
         const auto path = show_foreign(wishes.state);
+        // SQLite has names for databases that are in no file: whatever is kept there is not kept.
+        const auto& name = wishes.state;
+        if (name.empty() || name.starts_with(':') || name.starts_with("file:"))
+            throw Misuse{fmt::format("'{}' is not the name of a file", path)};
+        auto opened = store::SqliteStore::open(world, name);
         if (!opened && opened.error().code == Code::malformed)
             throw Refusal{fmt::format("{}: it is no state of a controller", path)};
         if (!opened)
@@ -215,7 +219,7 @@ int controller_serve(const Command& self, const Arguments& arguments) {
                     "seconds after which a standby takes over from one that is not heard of")
         ->check(CLI::Range(0.5, 600.0));
     options.add_option("--reach", wishes.reach,
-                       "where boxes reach this machine, if it listens on all its addresses");
+                       "where boxes reach this machine, if not where they see it come from");
     options.add_option(
         "--key", wishes.key,
         "a file whose contents boxes, and those who manage from elsewhere, must know");

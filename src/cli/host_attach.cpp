@@ -95,7 +95,8 @@ public:
         scsi::UnitOptions unit;
         unit.block_bytes = device.traits().minimum_block;
         unit.product = "volume";
-        unit.seed = target_;
+        // As at the controller: what two volumes are called may be the same.
+        unit.seed = to_digits(host_.volume());
         must(iscsi_.add_target(target_, {}));
         must(iscsi_.add_unit(target_, 0, device, unit));
     }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -128,7 +129,9 @@ bool is_same(const std::string& one, const std::string& other) {
 std::string read_key(const std::string& path) {
     if (path.empty()) return {};
     std::ifstream file(path, std::ios::binary);
-    if (!file) throw Refusal{fmt::format("{}: it cannot be read", show_foreign(path))};
+    std::error_code none;
+    if (!file || std::filesystem::is_directory(path, none))
+        throw Refusal{fmt::format("{}: it cannot be read", show_foreign(path))};
     std::string key{std::istreambuf_iterator<char>(file), {}};
     while (key.ends_with('\n') || key.ends_with('\r')) key.pop_back();
     if (key.size() < key_min)

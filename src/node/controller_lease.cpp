@@ -15,17 +15,17 @@ constexpr Duration longest_pause = std::chrono::milliseconds(500);
 }  // namespace
 
 struct ControllerLease::Look final : raid::MetadataLook {
-    explicit Look(ControllerLease& asker) : owner(asker) {}
+    explicit Look(ControllerLease& made_by) : owner(made_by) {}
     void completed(Result<void> outcome) override { owner.looked(outcome); }
     ControllerLease& owner;
 };
 struct ControllerLease::Election final : raid::MetadataElection {
-    explicit Election(ControllerLease& asker) : owner(asker) {}
+    explicit Election(ControllerLease& made_by) : owner(made_by) {}
     void completed(Result<void> outcome) override { owner.elected(outcome); }
     ControllerLease& owner;
 };
 struct ControllerLease::Renewal final : raid::MetadataRenewal {
-    explicit Renewal(ControllerLease& asker) : owner(asker) {}
+    explicit Renewal(ControllerLease& made_by) : owner(made_by) {}
     void completed(Result<void> outcome) override { owner.renewed(outcome); }
     ControllerLease& owner;
 };

@@ -142,9 +142,12 @@ Result<void> ControllerNode::open() {
     links_->set_office(cluster_, epoch_);
     auto reach = options_.reach.value_or(address_);
     if (reach.port == 0) reach.port = address_.port;
-    if (is_every_address(reach.host)) return {};
-    WEFT_TRY(auto numbers, world_.resolve(reach));
-    auto octets = network_address_of(numbers.front().host);
+    // All zero: where boxes see us come from.
+    std::optional<Octets<16>> octets = Octets<16>{};
+    if (!is_every_address(reach.host)) {
+        WEFT_TRY(auto numbers, world_.resolve(reach));
+        octets = network_address_of(numbers.front().host);
+    }
     if (!octets) return {};
     const wire::ArrayHostAdmission self{.address = {},
                                         .host = own_session,
@@ -152,7 +155,7 @@ Result<void> ControllerNode::open() {
                                         .network_address = *octets,
                                         .secret = octets_of_chance<32>(world_)};
     links_->appear_as(wire::host_end(own_session), self.secret);
-    admitted_[own_session] = self;
+    admitted_[own_session] = {.host = self, .volume = std::nullopt};
     return {};
 }
 
@@ -190,21 +193,23 @@ void ControllerNode::happened(const ControllerVolume& volume, const raid::Volume
 
 // ---------------------------------------------------------------------------------------- hosts
 
-void ControllerNode::admit_host(wire::ArrayHostAdmission host,
+void ControllerNode::admit_host(const wire::VolumeIdentity& volume, wire::ArrayHostAdmission host,
                                 std::function<void(std::optional<wire::ArrayHostAdmission>)> told) {
     if (admitted_.size() >= hosts_max) return told(std::nullopt);
     // Never the number of another controller's session: a box could still have that one's secret.
     host.host = wire::HostSession{static_cast<std::uint64_t>(epoch_) << 32 | (++sessions_ + 1)};
     host.secret = octets_of_chance<32>(world_);
-    admitted_[host.host] = host;
+    admitted_[host.host] = {.host = host, .volume = volume};
     if (links_ && options_.in_band)
-        (void)links_->know(wire::host_end(host.host), host.secret,
+        (void)links_->know(wire::host_end(host.host),
+                           secret_for(host.secret, wire::host_end(own_session)),
                            address_of(host.network_address, host.port));
     auto round = Round::make([told = std::move(told), host] { told(host); });
     // A box that is lost over it, or about to be up, hears of the host when it is.
     for (const auto& [identity, box] : boxes_)
-        if (box->is_up())
-            box->admit(host, [step = round->step()](std::optional<wire::ArrayAnswer>) { step(); });
+        if (box->is_up() && counts_on(volume, identity))
+            box->admit(admission_for(*box, host),
+                       [step = round->step()](std::optional<wire::ArrayAnswer>) { step(); });
     round->end();
 }
 
@@ -215,10 +220,44 @@ void ControllerNode::dismiss_host(wire::HostSession host) {
         if (box->is_up()) box->dismiss(host);
 }
 
-std::vector<wire::ArrayHostAdmission> ControllerNode::hosts_of(const ControllerBox&) {
+/// What of the session's secret is this box's.
+wire::ArrayHostAdmission ControllerNode::admission_for(const ControllerBox& box,
+                                                       wire::ArrayHostAdmission host) {
+    host.secret = secret_for(host.secret, wire::box_end(*box.identity()));
+    return host;
+}
+
+std::vector<wire::ArrayHostAdmission> ControllerNode::hosts_of(const ControllerBox& box) {
     std::vector<wire::ArrayHostAdmission> hosts;
-    for (const auto& [session, host] : admitted_) hosts.push_back(host);
+    for (const auto& [session, each] : admitted_)
+        if (!each.volume || counts_on(*each.volume, *box.identity()))
+            hosts.push_back(admission_for(box, each.host));
     return hosts;
+}
+
+void ControllerNode::admit_hosts_at(ControllerBox& box, const wire::VolumeIdentity& volume) {
+    for (const auto& [session, each] : admitted_)
+        if (each.volume == volume)
+            box.admit(admission_for(box, each.host), [](std::optional<wire::ArrayAnswer>) {});
+}
+
+void ControllerNode::dismiss_hosts_at(const wire::BoxIdentity& box,
+                                      const wire::VolumeIdentity& volume) {
+    auto* found = find_box(box);
+    if (found == nullptr || !found->is_up()) return;
+    for (const auto& [session, each] : admitted_)
+        if (each.volume == volume) found->dismiss(session);
+}
+
+bool ControllerNode::counts_on(const wire::VolumeIdentity& volume,
+                               const wire::BoxIdentity& box) const {
+    auto found = volumes_.find(volume);
+    if (found == volumes_.end()) return false;
+    const auto& members = found->second->manager().volume().members;
+    return std::ranges::any_of(members, [&](const auto& member) {
+        return member.box == box && member.state != wire::ArrayMemberState::none &&
+               member.state != wire::ArrayMemberState::absent;
+    });
 }
 
 }  // namespace weft::node

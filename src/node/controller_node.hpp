@@ -31,7 +31,7 @@ public:
     struct Options {
         Address listen;
         /// Where boxes reach this controller, for initiators that know nothing of arrays. None:
-        /// where it listens, if that is an address and not all of them.
+        /// where it listens; if that is all addresses, where each box sees it come from.
         std::optional<Address> reach{};
         raid::VolumeManagerOptions volume{};
         /// All data goes by way of this controller: for comparison, and where boxes and hosts
@@ -75,6 +75,9 @@ public:
     /// are no volumes here. For one whose state is lost: its volumes are assembled next.
     void add_box(const std::string& name, const Address& address, bool join, Told told);
     void remove_box(const std::string& name, Told told);
+    /// Removes the parts that no volume claims. `force`: also of volumes that could be assembled
+    /// from what boxes have.
+    void clean_box(const std::string& name, bool force, Told told);
     struct VolumeWishes {
         std::string name;
         raid::Level level{};
@@ -135,9 +138,12 @@ private:
               std::function<void(Result<void>)> told) override;
     void make_part(ControllerBox& box, const wire::ArraySuperblock& superblock,
                    ControllerBox::Told told) override;
-    void admit_host(wire::ArrayHostAdmission host,
+    void admit_host(const wire::VolumeIdentity& volume, wire::ArrayHostAdmission host,
                     std::function<void(std::optional<wire::ArrayHostAdmission>)> told) override;
     void dismiss_host(wire::HostSession host) override;
+    void admit_hosts_at(ControllerBox& box, const wire::VolumeIdentity& volume) override;
+    void dismiss_hosts_at(const wire::BoxIdentity& box,
+                          const wire::VolumeIdentity& volume) override;
     void spare_wanted(ControllerVolume& volume, std::uint8_t place) override;
     void happened(const ControllerVolume& volume, const raid::VolumeEvent& event) override;
 
@@ -180,6 +186,10 @@ private:
     std::optional<std::uint8_t> place_of(const ControllerVolume& volume, const std::string& member);
     std::string box_name(const wire::BoxIdentity& box) const;
     bool is_member(const wire::BoxIdentity& box) const;
+    /// It has a place in the volume, whether it is there or not.
+    bool claims(const wire::VolumeIdentity& volume, const wire::BoxIdentity& box) const;
+    bool could_assemble(const wire::VolumeIdentity& volume) const;
+    bool counts_on(const wire::VolumeIdentity& volume, const wire::BoxIdentity& box) const;
     /// A sentence with the numbers, if it does.
     static Refusal lacks_room(const ControllerBox& box, std::uint64_t octets);
     static Refusal lacks_room_for_part(const ControllerBox& box, const ControllerVolume& volume);
@@ -225,7 +235,13 @@ private:
     std::set<std::pair<wire::VolumeIdentity, std::uint8_t>> spares_wanted_;
     std::map<wire::BoxIdentity, std::set<wire::BoxIdentity>> acquaintances_;
     std::map<BoxPair, ArraySecret> secrets_;
-    std::map<wire::HostSession, wire::ArrayHostAdmission> admitted_;
+    struct Admitted {
+        wire::ArrayHostAdmission host;               ///< with the secret of the session itself
+        std::optional<wire::VolumeIdentity> volume;  ///< none: all of them
+    };
+    static wire::ArrayHostAdmission admission_for(const ControllerBox& box,
+                                                  wire::ArrayHostAdmission host);
+    std::map<wire::HostSession, Admitted> admitted_;
     std::uint32_t sessions_ = 0;
     std::size_t commits_ = 0;
     std::deque<ControllerEvent> events_;

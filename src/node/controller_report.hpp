@@ -30,8 +30,8 @@ struct BoxReport {
     std::string trouble;  ///< why it is not up
     bool spare = false;
     std::uint64_t size = 0, free = 0;
-    std::vector<std::string>
-        volumes;  ///< it has a part of; by identity where nobody knows the name
+    std::vector<std::string> volumes;    ///< it has a part of
+    std::vector<std::string> unclaimed;  ///< the same, where the volume does not count the part
 };
 
 struct VolumeReport {

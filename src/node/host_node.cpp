@@ -70,7 +70,8 @@ HostNode::HostNode(World& world, Options options, Holder holder)
                                [this] {
                                    if (session_) session_->hello_again();
                                },
-                           .take_back = [this](SteeringTag tag) { links_->take_back(tag); }})) {
+                           .take_back = [this](SteeringTag tag) { links_->take_back(tag); },
+                           .heard = [this](const wire::HostNews& news) { heard(news); }})) {
     world_.defer([this, alive = alive_] {
         if (!*alive) return;
         const auto& host = options_.listen.host;
@@ -137,11 +138,17 @@ void HostNode::welcomed(const wire::HostWelcome& welcome) {
     links_->appear_as(self, welcome.secret);
     self_ = self;
     attached_ = true;
+    volume_ = welcome.volume;
     disk_->welcomed(session_->session(), welcome);
     if (holder_.opened)
         std::exchange(holder_.opened, nullptr)(std::nullopt);
     else if (holder_.news)
         holder_.news("attached again");
+}
+
+void HostNode::heard(const wire::HostNews& news) {
+    const auto box = wire::box_end(news.box);
+    news.may_come ? links_->let_in(*self_, box) : links_->bar(*self_, box);
 }
 
 void HostNode::lost(const std::string& why) {

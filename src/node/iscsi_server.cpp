@@ -321,6 +321,13 @@ void IscsiServer::stop() {
     for (const auto& name : names) (void)remove_target(name, {});
 }
 
+std::optional<Address> IscsiServer::origin_of(const scsi::Nexus& nexus) const {
+    for (const auto& session : node_.sessions())
+        if (session->nexus() == &nexus && !session->connections().empty())
+            return session->connections().front()->origin().remote;
+    return std::nullopt;
+}
+
 bool IscsiServer::quiet() const {
     return connections_.empty() && node_.quiet() && (!stopping_ || targets_.empty());
 }

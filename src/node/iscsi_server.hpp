@@ -78,6 +78,8 @@ public:
     void stop();
     /// No connection and no session is left, and no device is in use.
     bool quiet() const;
+    /// Where a session of ours comes from, as long as it has a connection.
+    std::optional<Address> origin_of(const scsi::Nexus& nexus) const;
 
     iscsi::TargetNode& node() { return node_; }
     std::size_t connection_count() const { return connections_.size(); }

@@ -114,7 +114,8 @@ public:
         controller.reset();
         store.reset();
     }
-    void start_box(const std::string& name) {
+    void start_box(const std::string& name) { start_box(name, box_address(name)); }
+    void start_box(const std::string& name, const Address& where) {
         auto& host = world.host(machine_of(name));
         auto& box = boxes[name];
         box = std::make_unique<node::BoxNode>(
@@ -126,7 +127,7 @@ public:
         box->start([&](std::optional<std::string> refusal) { told = std::move(refusal); });
         ASSERT_TRUE(run_until([&] { return told.has_value(); }));
         ASSERT_FALSE(*told) << **told;
-        ASSERT_TRUE(box->listen(box_address(name)));
+        ASSERT_TRUE(box->listen(where));
     }
     /// What it was doing must have ended, or the deaf rest of it could not be taken apart.
     void cut_power(const std::string& name) {
@@ -135,6 +136,23 @@ public:
         boxes[name]->stop();
         EXPECT_TRUE(run_until([&] { return boxes[name]->quiet(); }));
         boxes.erase(name);
+    }
+
+    /// The same amid whatever they do: nothing they say is heard any more, their disks lose what
+    /// was not flushed. The rest of them is taken apart when that has ended.
+    void go_dark(const std::vector<std::string>& dark) {
+        for (const auto& name : dark) {
+            world.network().power_cut(machine_of(name));
+            for (const auto& [path, disk] : world.disks())
+                if (path.starts_with("/" + name + "/"))
+                    disk->power_cut(sim::AfterPowerCut::requests_fail);
+        }
+        for (const auto& name : dark) {
+            boxes[name]->stop();
+            EXPECT_TRUE(run_until([&] { return boxes[name]->quiet(); }));
+            boxes.erase(name);
+            world.network().power_on(machine_of(name));
+        }
     }
 
     /// What management is told: nothing, or why not.
