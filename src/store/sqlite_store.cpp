@@ -34,16 +34,17 @@ constexpr const char* add_lease[] = {
 };
 
 Error error_of(int code) {
-    const auto detail = static_cast<std::uint16_t>(code);
+    // Not as a detail: that would be read as a number of Linux's.
+    const auto said = static_cast<std::uint32_t>(code);
     switch (code & 0xff) {
         case SQLITE_NOTADB:
         case SQLITE_CORRUPT:
-            return {.code = Code::malformed, .detail = detail};
+            return {.code = Code::malformed, .where = said};
         case SQLITE_FULL:
         case SQLITE_BUSY:
-            return {.code = Code::exhausted, .detail = detail};
+            return {.code = Code::exhausted, .where = said};
         default:  // never access_denied: that is for who has lost office
-            return {.code = Code::io_failed, .detail = detail};
+            return {.code = Code::io_failed, .where = said};
     }
 }
 

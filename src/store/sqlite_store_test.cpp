@@ -121,6 +121,7 @@ TEST_F(SqliteStoreTest, LeavesAFileOfSomethingElseAsItIs) {
     auto opened = SqliteStore::open(*world_, path());
     ASSERT_FALSE(opened);
     EXPECT_EQ(opened.error().code, Code::malformed);
+    EXPECT_EQ(opened.error().detail, 0u) << "people would be told of Linux's error of that number";
     std::string kept;
     std::getline(std::ifstream(path()), kept);
     EXPECT_TRUE(kept.starts_with("a letter"));
