@@ -252,11 +252,11 @@ void Crashes::check(const test::SparseOctets& left_over, const Story& known) {
                 write.committed != Write::Step::none ||
                 (state == State::prepared && number % 2 == 0 && write.aborted == Write::Step::none);
             if (state == State::prepared) {
-                ASSERT_TRUE(told_at_once([&](Told told) {
+                ASSERT_TRUE(told_at_once([&, decided = write.transaction()](Told told) {
                     if (commits)
-                        found.commit(write.transaction(), {}, std::move(told));
+                        found.commit(decided, {}, std::move(told));
                     else
-                        found.abort(write.transaction(), std::move(told));
+                        found.abort(decided, std::move(told));
                 }));
             }
             if (!commits || !state) continue;
