@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "base/fixed_vector.hpp"
 #include "raid/bands.hpp"
@@ -19,8 +20,11 @@ struct Absence {
     bool takes_orders = false;  ///< it is there, and lacks some stripes
     /// The stripes it lacked when its rebuilding began; none: all.
     std::shared_ptr<const RegionMap> lacks;
+    /// One it has and cannot give: what is there is not what was written.
+    std::optional<std::uint64_t> unreadable{};
 
     bool has(std::uint64_t stripe) const {
+        if (unreadable == stripe) return false;
         if (stripe < rebuilt_stripes) return true;
         const std::uint64_t beyond = stripe - rebuilt_stripes;
         if (beyond < limits::stripes_ahead && (ahead >> beyond & 1) != 0) return true;
@@ -47,6 +51,17 @@ public:
                      .ahead = 0,
                      .takes_orders = rebuilt_stripes > 0,
                      .lacks = nullptr});
+    }
+    /// A box that is there cannot give one stripe. False: no room for one more.
+    bool cannot_read(BoxIndex box, std::uint64_t stripe) {
+        for (auto& known : absences_)
+            if (known.box == box) return known.unreadable = stripe, true;
+        return lose({.box = box,
+                     .rebuilt_stripes = ~std::uint64_t{0},
+                     .ahead = 0,
+                     .takes_orders = true,
+                     .lacks = nullptr,
+                     .unreadable = stripe});
     }
     void regain(BoxIndex box) {
         FixedVector<Absence, limits::absences> kept;

@@ -21,6 +21,7 @@ inline constexpr std::size_t requests = 256;            ///< a volume takes at a
 inline constexpr std::uint64_t regions = 1u << 16;  ///< of stripes, in maps of what was written
 inline constexpr std::uint64_t lasting_regions = 1u << 12;  ///< of such maps as the store has them
 inline constexpr std::uint8_t stripes_ahead = 32;  ///< rebuilt at a time, beyond the first missing
+inline constexpr unsigned heals = 1024;            ///< of blocks, for one request
 inline constexpr unsigned complaints = 4;          ///< of a box, before it is counted out
 
 /// What a box's journal keeps at a time: transactions it was told to prepare, and those it was told

@@ -276,10 +276,19 @@ void OrderWork::failed(const Step& step, Error error) {
         result_.outcome = wire::ArrayOutcome::out_of_range;
     } else if (is_mismatch(error)) {
         result_.outcome = wire::ArrayOutcome::corrupt;
-        // Of pieces that adjoin, the one it is in.
-        for (std::size_t i = 0; i < step.pieces; ++i)
-            if (pieces()[step.piece + i].home / slice_size <= error.where)
-                result_.piece = static_cast<std::uint16_t>(step.piece + i + 1);
+        name_block(step, std::uint64_t{error.where} * CheckedDisk::block);
+    }
+}
+
+/// Which piece of the step it is in, and where in that: in place of a digest there is none of.
+void OrderWork::name_block(const Step& step, std::uint64_t at) {
+    for (std::size_t i = 0; i < step.pieces; ++i) {
+        const Piece& piece = pieces()[step.piece + i];
+        const std::uint64_t begin = place_.data_offset + piece.home;
+        if (at < begin || at >= begin + piece.length) continue;
+        result_.piece = static_cast<std::uint16_t>(step.piece + i + 1);
+        result_.digest = {};
+        result_.digest.row = static_cast<std::uint32_t>(at - begin);
     }
 }
 

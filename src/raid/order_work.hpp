@@ -100,6 +100,7 @@ private:
     void ask_peer(Step& step, Buffer memory);
     void step_ended(Step& step, Result<void> outcome);
     void failed(const Step& step, Error error);
+    void name_block(const Step& step, std::uint64_t at);
     void end();
 
     OrderWorkOwner& owner_;

@@ -72,7 +72,7 @@ void VolumeManager::Life::box_up(const wire::BoxIdentity& identity, const BoxSta
 /// What it was doing when it was lost must have ended before it is used again; and a journal is
 /// asked what it knows of that, and of what nobody here has heard of.
 void VolumeManager::Life::greet(const wire::BoxIdentity& identity, BoxState& box) {
-    box.greeted = false;
+    box.greeted = box.must_end = false;
     if (!box.facts.has_part) box.left_open.clear();
     if (has_journal() && box.facts.has_part && place_of(identity)) return ask_for_recall(identity);
     end_what_is_open(identity, box);
@@ -121,7 +121,7 @@ void VolumeManager::Life::box_down(const wire::BoxIdentity& identity) {
     if (found == boxes_.end()) return;
     BoxState& box = found->second;
     std::erase_if(told_, [&](const auto& told) { return told.second.box == identity; });
-    box.has_session = box.greeted = false;
+    box.has_session = box.greeted = box.must_end = false;
     box.recalled.reset();
     const bool was_up = std::exchange(box.facts.up, false);
     if (!started_) return;

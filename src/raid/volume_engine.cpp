@@ -314,8 +314,9 @@ void VolumeEngine::start(RunPlace run) {
         return erase(run);
     }
     if (is_held(*run)) return;
-    if (auto good = make_up_for(*run); !good) return refuse(run, good.error());
-    auto plan = plan_next(*run);
+    run->heals = !run->ailing.empty();
+    if (auto good = make_up_for(*run); !run->heals && !good) return refuse(run, good.error());
+    auto plan = run->heals ? plan_healing(*run) : plan_next(*run);
     if (!plan) return refuse(run, plan.error());
     const std::uint32_t window = free_windows_.front();
     const wire::TransactionNumber transaction = number_of(++transactions_);
@@ -333,7 +334,7 @@ void VolumeEngine::start(RunPlace run) {
     run->plan = std::move(*plan);
     run->next = 0;
     run->begun = true;
-    run->failed = run->committed = run->decided = false;
+    run->failed = run->committed = run->decided = run->sick = false;
     run->digests.clear();
     run->generation = volume_.generation;
     run->stage = Stage::running;

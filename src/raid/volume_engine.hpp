@@ -51,6 +51,11 @@ public:
     virtual void writing(std::span<const Band>) {}
     /// A write was given up amid its commit: parity of these rows may be wrong.
     virtual void doubtful(std::span<const Band>) {}
+    /// A block of this stripe is not what was written there; it is about to be found again.
+    virtual void block_corrupt(BoxIndex, std::uint64_t) {}
+    virtual void block_healed(BoxIndex, std::uint64_t) {}
+    /// It cannot be: too much of the row is lost.
+    virtual void block_lost(BoxIndex, std::uint64_t) {}
     /// What was prepared for these rows does not agree: it was not committed.
     virtual void audit_failed(std::span<const Band>) {}
     /// This transaction must be ended at a box that was lost, before the box is used again. Said
@@ -122,6 +127,12 @@ private:
         unheard,  ///< some were to commit and nobody knows whether they have
         ending,   ///< windows are being closed
     };
+    /// Blocks of one row that are not what was written, and the boxes they are of.
+    struct Ailing {
+        std::uint64_t stripe = 0;
+        std::uint32_t offset = 0, length = 0;  ///< in the chunk
+        Mask places = 0;
+    };
     struct Run {
         HostRequest* request = nullptr;  ///< none of both once it is answered
         wire::HostSession host{};        ///< who asked, of what is answered too
@@ -143,6 +154,10 @@ private:
         bool anew = false;                 ///< parity must be
         std::vector<std::size_t> unheard;  ///< commits whose answer was lost: sent again
         Mask uncommitted = 0;  ///< places that were to write home and did not say that they had
+        std::vector<Ailing> ailing;  ///< to be healed before it goes on; the last comes first
+        bool heals = false;          ///< that is what its plan does
+        bool sick = false;           ///< it failed for what it found
+        unsigned times_sick = 0;
         unsigned passed_over = 0;
         std::optional<Error> refusal;  ///< it is not tried again
         Plan plan;
@@ -179,6 +194,11 @@ private:
     Result<Plan> plan_next(Run& run) const;
     Result<void> make_up_for(Run& run) const;
     bool is_held(Run& run);
+
+    // volume_mending.cpp: blocks that are not what was written
+    void note_corrupt(const Sent& sent, const wire::ArrayAnswer& answer);
+    Result<Plan> plan_healing(Run& run);
+    void healed(Run& run);
     void refuse(RunPlace run, Error why);
     void erase(RunPlace run);
     void send_turn(RunPlace run);

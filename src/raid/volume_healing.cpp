@@ -33,6 +33,8 @@ void VolumeManager::Life::begin(Work& work, Work::Purpose purpose, UpkeepKind ki
     work.round = scrubs ? scrubs_ : places_[place].rebuilds;
     work.targets = only(place);
     work.checked = work.agrees = true;
+    work.healed = 0;
+    work.beyond_repair = false;
     work.busy = true;
     engine_.submit(work);
 }
@@ -120,7 +122,7 @@ void VolumeManager::Life::work_ended(Work& work, Result<void> outcome) {
     work.busy = false;
     changed_ = true;
     const bool good = outcome.has_value();
-    if (!good) rest_timer_.ask(20ms);
+    if (!good) rest_timer_.ask(work.beyond_repair ? 1s : 20ms);
     switch (work.purpose) {
         case Work::Purpose::rebuild:
         case Work::Purpose::save:
@@ -146,6 +148,21 @@ void VolumeManager::Life::work_ended(Work& work, Result<void> outcome) {
             inherited_ = false;
             return;
     }
+}
+
+void VolumeManager::Life::block_corrupt(BoxIndex box, std::uint64_t stripe) {
+    say_of(VolumeEventKind::block_corrupt, number(box), wire::ArrayOutcome::corrupt, stripe);
+}
+
+void VolumeManager::Life::block_healed(BoxIndex box, std::uint64_t stripe) {
+    lost_.erase(stripe);
+    say_of(VolumeEventKind::block_healed, number(box), {}, stripe);
+}
+
+/// Said once: who rebuilds asks again and again.
+void VolumeManager::Life::block_lost(BoxIndex box, std::uint64_t stripe) {
+    if (lost_.size() < limits::requests && lost_.insert(stripe).second)
+        say_of(VolumeEventKind::block_lost, number(box), wire::ArrayOutcome::corrupt, stripe);
 }
 
 void VolumeManager::Life::rebuilt(Work& work, bool good) {
@@ -174,10 +191,16 @@ bool VolumeManager::Life::is_of_this_scrub(const Work& work) const {
 
 void VolumeManager::Life::scrubbed(Work& work, bool good) {
     if (!is_of_this_scrub(work)) return;
-    if (!good) {
+    if (!good && !work.beyond_repair) {
         scrub_again_.push_back(work.stripe);
         return;
     }
+    if (work.healed > 0 || work.beyond_repair) ++scrub_.mismatches;
+    if (work.beyond_repair) {
+        ++scrub_.done;
+        return end_scrub_if_done();
+    }
+    if (work.healed > 0) ++scrub_.repaired;
     if (!work.checked) ++scrub_.unchecked;
     if (work.agrees) {
         ++scrub_.done;

@@ -54,6 +54,7 @@ private:
         bool lost_power = false;   ///< it has begun another since it was last believed
         bool has_session = false;  ///< it can be told to end what it is doing, if nothing else
         std::set<wire::TransactionNumber> left_open;  ///< to be ended before it is up again
+        bool must_end = false;                        ///< what is left open there, once that may be
         bool greeted = false;              ///< in this session; it is up unless it is held back
         std::optional<Recalled> recalled;  ///< of its journal, in this session
         wire::TransactionNumber returned_at{};  ///< the last that was begun when it was greeted
@@ -183,6 +184,9 @@ private:
     void no_room(BoxIndex box) override;
     void writing(std::span<const Band> bands) override;
     void doubtful(std::span<const Band> bands) override;
+    void block_corrupt(BoxIndex box, std::uint64_t stripe) override;
+    void block_healed(BoxIndex box, std::uint64_t stripe) override;
+    void block_lost(BoxIndex box, std::uint64_t stripe) override;
     void audit_failed(std::span<const Band> bands) override;
 
     // volume_recall.cpp: what journals know, and what becomes of it
@@ -193,7 +197,8 @@ private:
     static bool has_committed(const BoxState& box, wire::TransactionNumber transaction);
     void note_executed(const Recalled& recalled);
     void note_missed(std::uint8_t place, std::uint64_t home, std::uint64_t home_end);
-    bool has_kept_what_is_missed() const;
+    bool lacks_are_due() const;
+    void end_what_may_be();
     bool resolve_what_is_in_doubt();
     bool tell_outcome(const Resolution& resolution);
     void outcome_told(const Told& what, const wire::ArrayAnswer& answer);
@@ -256,6 +261,7 @@ private:
     std::uint64_t scrubs_ = 0;  ///< begun: tells the work of one from that of another
     std::uint64_t scrub_next_ = 0;
     std::vector<std::uint64_t> scrub_again_, to_repair_;
+    std::set<std::uint64_t> lost_;        ///< stripes with blocks of which it was said
     RegionMap doubtful_{0};               ///< stripes whose parity is to be made anew
     std::vector<std::uint64_t> to_mend_;  ///< of them, those of one region that are next
     bool flushing_ = false;

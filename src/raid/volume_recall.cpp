@@ -57,7 +57,17 @@ void VolumeManager::Life::recalled(const Told& what, const wire::ArrayAnswer& an
     }
     box.recalled = std::move(*known);
     box.returned_at = engine_.last_transaction();
-    end_what_is_open(what.box, box);
+    box.must_end = true;
+    end_what_may_be();
+}
+
+/// What a box that was counted out has prepared is dropped when it is known, lastingly, to lack it.
+void VolumeManager::Life::end_what_may_be() {
+    for (auto& [identity, box] : boxes_) {
+        if (!box.must_end || (!is_counted_on(identity) && lacks_are_due())) continue;
+        box.must_end = false;
+        end_what_is_open(identity, box);
+    }
 }
 
 /// All that may be left of it there is a window.
@@ -91,13 +101,14 @@ void VolumeManager::Life::note_missed(std::uint8_t index, std::uint64_t home,
     if (place.lasting) place.lasting->want(missed);
 }
 
-/// What absent members lack is lasting.
-bool VolumeManager::Life::has_kept_what_is_missed() const {
+/// Whether what was noted so is not yet lasting. Until it is, nobody may forget the transactions
+/// that say it.
+bool VolumeManager::Life::lacks_are_due() const {
     for (std::uint8_t i = 0; i < volume_.boxes; ++i)
-        if (volume_.members[i].state == ArrayMemberState::absent && places_[i].lasting &&
+        if (volume_.members[i].state != ArrayMemberState::current && places_[i].lasting &&
             places_[i].lasting->is_due())
-            return false;
-    return true;
+            return true;
+    return false;
 }
 
 /// Once, before anything is served. True: nothing is in doubt any more.
@@ -116,7 +127,8 @@ bool VolumeManager::Life::resolve_what_is_in_doubt() {
         if (!box || (!box->recalled && box->facts.has_part)) return false;
     }
     bool all_told = true;
-    for (const auto& resolution : resolve(members, known)) {
+    const auto resolutions = resolve(members, known);
+    for (const auto& resolution : resolutions) {
         if (resolution.commits) {
             engine_.executed().note(resolution.host_identity, resolution.host_command);
             // Of who was away the old controller knew this; its memory is gone.
@@ -124,10 +136,10 @@ bool VolumeManager::Life::resolve_what_is_in_doubt() {
                 if (contains(resolution.participants & ~members, i))
                     note_missed(i, resolution.home, resolution.home_end);
         }
-        all_told = tell_outcome(resolution) && all_told;
     }
-    // Once it counts as settled, the journals no longer say who has missed it.
-    resolved_ = all_told && has_kept_what_is_missed();
+    if (lacks_are_due()) return false;
+    for (const auto& resolution : resolutions) all_told = tell_outcome(resolution) && all_told;
+    resolved_ = all_told;
     changed_ = changed_ || resolved_;
     return resolved_;
 }
@@ -165,6 +177,7 @@ void VolumeManager::Life::outcome_told(const Told& what, const wire::ArrayAnswer
 
 /// Greeted, a box is up; one that was counted out must wait, see above.
 void VolumeManager::Life::let_in_who_may() {
+    end_what_may_be();
     for (auto& [identity, box] : boxes_) {
         if (!box.greeted || box.facts.up) continue;
         const bool held = has_journal() && place_of(identity) && !is_counted_on(identity) &&

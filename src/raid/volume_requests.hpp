@@ -51,6 +51,8 @@ public:
     std::uint64_t stripe = 0;
     Mask targets = 0;
     bool checked = true, agrees = true;
+    unsigned healed = 0;         ///< blocks that did not match their checksum, and do now
+    bool beyond_repair = false;  ///< it has failed for one that nobody can find again
 
     virtual void completed(Result<void> outcome) = 0;
 

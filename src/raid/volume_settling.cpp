@@ -273,6 +273,7 @@ RegionMap VolumeManager::Life::lacks_of(std::uint8_t index, const wire::ArrayMem
         return lacks;
     }
     if (was.state == ArrayMemberState::absent) return place.lacks ? *place.lacks : lacks;
+    if (place.lasting && !place.rebuild) lacks.add(place.lasting->wanted());
     lacks.add(log_.unflushed());
     if (place.rebuild) lacks.add(place.rebuild->left_from(place.lasting_mark));
     return lacks;

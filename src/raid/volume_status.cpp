@@ -33,13 +33,16 @@ constexpr std::array<const char*, volume_event_kinds> event_words{
     "what was prepared did not add up and was not written",
     "stripes are in doubt since a controller was lost: their parity is made anew",
     "box lost its power and cannot be spared: what was not flushed may be lost",
+    "a block does not match its checksum",
+    "a block was repaired from the others",
+    "a block is beyond repair: reading it fails",
 };
 
 constexpr std::array outcome_words{
     "done",        "wrong cluster",       "wrong volume", "wrong box",
     "other epoch", "other generation",    "malformed",    "out of range",
     "no room",     "passive side failed", "disk failed",  "unknown transaction",
-    "no space",    "already there",
+    "no space",    "already there",       "corrupt",      "lease over",
 };
 
 constexpr std::array state_words{"starting",   "healthy", "degraded",

@@ -39,9 +39,12 @@ enum class VolumeEventKind : std::uint8_t {
     audit_failed,       ///< what was prepared did not add up, and was not written; `number`: stripe
     stripes_doubtful,   ///< `number`: that were being written when a controller was lost
     writes_lost,        ///< a box that cannot be spared lost its power; `number`: stripes unflushed
+    block_corrupt,      ///< a block of this member is not what was written; `number`: its stripe
+    block_healed,       ///< it was found again from the others; `number`: its stripe
+    block_lost,         ///< it cannot be: whoever reads it is told; `number`: its stripe
 };
 inline constexpr std::size_t volume_event_kinds =
-    static_cast<std::size_t>(VolumeEventKind::writes_lost) + 1;
+    static_cast<std::size_t>(VolumeEventKind::block_lost) + 1;
 
 struct VolumeEvent {
     VolumeEventKind kind{};
@@ -95,6 +98,8 @@ struct VolumeCounters {
     std::uint64_t requests = 0;        ///< of hosts, answered
     std::uint64_t orders = 0;          ///< commands to boxes, upkeep's included
     std::uint64_t payload_octets = 0;  ///< of data by way of the controller
+    std::uint64_t corrupt_blocks = 0;  ///< that did not match their checksum when they were read
+    std::uint64_t healed_blocks = 0;   ///< and were found again from the others
 };
 
 struct VolumeStatus {

@@ -154,7 +154,7 @@ void VolumeEngine::take_answer(CommandTicket ticket, const wire::ArrayAnswer& an
         order_failed(sent, answer);
     else if (sent.closes)
         run.open &= ~only(number(sent.to.box));
-    const bool scrubs = run.upkeep && run.upkeep->kind == UpkeepKind::scrub;
+    const bool scrubs = run.upkeep && run.upkeep->kind == UpkeepKind::scrub && !run.heals;
     const bool prepares = journal_ && sent.to.kind == PartyKind::box &&
                           run.stage == Stage::running && run.plan.orders[sent.order].prepares;
     if ((scrubs && run.stage == Stage::running) || prepares)
@@ -204,6 +204,7 @@ std::vector<wire::TransactionNumber> VolumeEngine::lost(const wire::BoxIdentity&
 void VolumeEngine::order_failed(const Sent& sent, const wire::ArrayAnswer& answer) {
     Run& run = *sent.run;
     run.failed = true;
+    if (answer.outcome == wire::ArrayOutcome::corrupt) return note_corrupt(sent, answer);
     if (sent.commits) run.uncommitted |= only(number(sent.to.box));
     Party suspect = sent.to;
     if (answer.outcome == wire::ArrayOutcome::passive_side_failed &&
@@ -245,7 +246,9 @@ void VolumeEngine::turn_ended(RunPlace run) {
         }
         count_unheard(*run);
         run->stage = Stage::ending;
-        if (!run->failed) {
+        if (!run->failed && run->heals) {
+            healed(*run);
+        } else if (!run->failed) {
             judge_digests(*run);
             run->done += run->part;
             run->uncommitted = 0;
@@ -289,7 +292,7 @@ void VolumeEngine::decide(RunPlace run) {
 }
 
 void VolumeEngine::run_failed(RunPlace run) {
-    if (run->upkeep && !run->refusal) run->refusal = Error{Code::io_failed};
+    if (run->upkeep && !run->refusal && !run->sick) run->refusal = Error{Code::io_failed};
     if (given_up_ && !run->refusal) run->refusal = given_up_;
     if (run->refusal) return refuse(run, *run->refusal);
     run->stage = Stage::waiting;

@@ -10,9 +10,11 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <vector>
 
 #include "raid/box.hpp"
+#include "raid/checked_disk.hpp"
 #include "raid/plan.hpp"
 #include "support/raid_memory.hpp"
 
@@ -65,6 +67,7 @@ public:
     bool broken = false;
     bool answers_at_once = false;
     int flushes = 0;
+    std::set<std::uint64_t> rotten;  ///< blocks that read as another checksum's, until written
 
 private:
     Result<void> perform(BlockRequest& request) {
@@ -73,6 +76,13 @@ private:
             lasting = octets;
             return ++flushes, Result<void>{};
         }
+        std::uint64_t length = 0;
+        for (Buffer part : request.memory) length += part.size();
+        for (auto block = request.offset / 4096; block * 4096 < request.offset + length; ++block)
+            if (request.operation == BlockOperation::write)
+                rotten.erase(block);
+            else if (rotten.contains(block))
+                return raid::checksum_mismatch(block * 4096);
         auto at = octets.all().subspan(request.offset);
         for (Buffer part : request.memory) {
             if (request.operation == BlockOperation::write)

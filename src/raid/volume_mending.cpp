@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks that are not what was written, which their box has said instead of passing them on. The
+// request that found one makes it whole from the others, as if the box were absent for that one
+// row, and then begins again. Its rows are its own meanwhile: nobody writes what is being found.
+#include "raid/volume_engine.hpp"
+
+namespace weft::raid {
+
+void VolumeEngine::note_corrupt(const Sent& sent, const wire::ArrayAnswer& answer) {
+    Run& run = *sent.run;
+    const auto& pieces = run.plan.orders[sent.order].pieces;
+    run.sick = true;
+    if (answer.piece == 0 || answer.piece > pieces.size() || ++run.times_sick > limits::heals) {
+        run.refusal = Error{Code::io_failed};
+        return;
+    }
+    const Piece& piece = pieces[answer.piece - 1];
+    // Which block of it, where the box says so.
+    const bool exact = answer.row_digest % slice_size == 0 &&
+                       within(answer.row_digest, slice_size, piece.length) &&
+                       piece.verb != Verb::prepare;
+    const std::uint64_t home = piece.home + (exact ? answer.row_digest : 0);
+    const Ailing found{.stripe = home / layout_->chunk_bytes(),
+                       .offset = static_cast<std::uint32_t>(home % layout_->chunk_bytes()),
+                       .length = exact ? static_cast<std::uint32_t>(slice_size) : piece.length,
+                       .places = only(number(sent.to.box))};
+    ++counters_.corrupt_blocks;
+    owner_.block_corrupt(sent.to.box, found.stripe);
+    // One of those that another was to be found from: the two are found together, or not at all.
+    if (run.heals && !run.ailing.empty() && run.ailing.back().stripe == found.stripe)
+        run.ailing.back().places |= found.places;
+    else
+        run.ailing.push_back(found);
+}
+
+/// A block is written anew from the others of its row. Of boxes that are absent by now nothing is
+/// to be healed.
+Result<Plan> VolumeEngine::plan_healing(Run& run) {
+    Ailing& row = run.ailing.back();
+    Health health = health_;
+    row.places &= ~health.absent_at(row.stripe);
+    if (row.places == 0) {
+        run.ailing.pop_back();
+        run.heals = !run.ailing.empty();
+        return run.heals ? plan_healing(run) : plan_next(run);
+    }
+    bool fits = true;
+    for (std::uint8_t place = 0; place < layout_->boxes(); ++place)
+        if (contains(row.places, place))
+            fits = health.cannot_read(BoxIndex{place}, row.stripe) && fits;
+    PlanOptions options = options_.plan;
+    options.journal = journal_;
+    if (goes_in_band(run)) options.path = DataPath::in_band;
+    run.part = 0;
+    auto plan =
+        plan_rebuild(*layout_, health, row.places,
+                     {.stripe = row.stripe, .offset = row.offset, .length = row.length}, options);
+    if (fits && plan) return plan;
+    for (std::uint8_t place = 0; place < layout_->boxes(); ++place)
+        if (contains(row.places, place)) owner_.block_lost(BoxIndex{place}, row.stripe);
+    if (run.upkeep) run.upkeep->beyond_repair = true;
+    return Error{Code::io_failed};
+}
+
+void VolumeEngine::healed(Run& run) {
+    const Ailing row = run.ailing.back();
+    run.ailing.pop_back();
+    run.decided = run.disagreed = false;
+    for (std::uint8_t place = 0; place < layout_->boxes(); ++place) {
+        if (!contains(row.places, place)) continue;
+        ++counters_.healed_blocks;
+        if (run.upkeep) ++run.upkeep->healed;
+        owner_.block_healed(BoxIndex{place}, row.stripe);
+    }
+}
+
+}  // namespace weft::raid
