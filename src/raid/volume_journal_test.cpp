@@ -160,6 +160,30 @@ TEST(VolumeJournal, LosesNothingWhenABoxItCannotDoWithoutLosesItsPower) {
     });
 }
 
+TEST(VolumeJournal, ChangesNothingUnrelatedWhenTwoBoxesLoseTheirPowerWithinAMoment) {
+    test::for_each_seed(30, [](std::uint64_t seed) {
+        JournaledVolume volume(level_of(seed), boxes_of(seed), seed);
+        volume.submit_randomly(8);
+        const auto first = static_cast<unsigned>(seed % boxes_of(seed));
+        const auto second = static_cast<unsigned>((first + 1 + seed / 3 % 2) % boxes_of(seed));
+        auto a_moment = [&] {  // in which nobody's patience ends
+            for (auto steps = volume.random(40); steps > 0; --steps) volume.agenda.step();
+        };
+        volume.submit(HostOperation::write, volume.draw());
+        a_moment();
+        volume.cut_power(first);
+        a_moment();
+        volume.cut_power(second);
+        a_moment();
+        volume.bring(seed % 2 ? first : second);
+        a_moment();
+        if (seed % 5 == 0) volume.replace_controller();
+        volume.bring(seed % 2 ? second : first);
+        volume.submit_randomly(5);
+        volume.expect_nothing_lost();
+    });
+}
+
 TEST(VolumeJournal, DoesAWriteAgainWithoutTheBoxThatWasLostOverIt) {
     test::for_each_seed(20, [](std::uint64_t seed) {
         JournaledVolume volume(level_of(seed), boxes_of(seed), seed);
