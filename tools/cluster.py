@@ -80,6 +80,7 @@ class Cluster:
         self.key.write_text(secrets.token_hex(32) + "\n")
         self.key.chmod(0o600)
         self.controller = None
+        self.standbys = {}
         self.boxes = {}
         self.hosts = {}
 
@@ -87,14 +88,25 @@ class Cluster:
         command = [*self.before(name), self.weft, *words, "--json"]
         return Role(name, command, self.folder / f"{name}.log")
 
-    def start_controller(self, listen="127.0.0.1:0", *more):
-        self.controller = self.role("controller", "controller", "serve", "--state",
-                                    self.folder / "state.db", "--listen", listen, "--key",
-                                    self.key, *more).start()
+    def make_controller(self, name, listen, *more):
+        store = () if "--etcd" in more else ("--state", self.folder / "state.db")
+        made = self.role(name, "controller", "serve", *store, "--listen", listen, "--key",
+                         self.key, *more).start()
         # Its hosts and boxes know it by its port: the next one of it has the same.
-        listening = self.controller.address()
-        self.controller.command[self.controller.command.index("--listen") + 1] = listening
+        made.command[made.command.index("--listen") + 1] = made.address()
+        return made
+
+    def start_controller(self, listen="127.0.0.1:0", *more):
+        self.controller = self.make_controller("controller", listen, *more)
         return self.controller
+
+    def start_standby(self, name="standby", listen="127.0.0.1:0", *more):
+        self.standbys[name] = self.make_controller(name, listen, "--standby", *more)
+        return self.standbys[name]
+
+    def controllers(self):
+        """Where they are, whichever is in office."""
+        return ",".join(role.address() for role in (self.controller, *self.standbys.values()))
 
     def start_box(self, name, size, listen="127.0.0.1:0"):
         box = self.role(name, "box", "serve", "--name", name, "--data", self.folder / name,
@@ -105,13 +117,13 @@ class Cluster:
 
     def attach(self, volume, name="host", *more):
         self.hosts[name] = self.role(name, "host", "attach", volume, "--controller",
-                                     self.controller.address(), *more).start()
+                                     self.controllers(), *more).start()
         return self.hosts[name]
 
     def tell(self, *words, timeout=120):
         """A command of `weft` to the controller; its JSON."""
         command = [*self.before("controller"), self.weft, *map(str, words), "--controller",
-                   self.controller.address(), "--key", self.key, "--json"]
+                   self.controllers(), "--key", self.key, "--json"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
         if done.returncode != 0:
             raise Failed(f"{' '.join(map(str, words))}: {(done.stderr or done.stdout).strip()}")
@@ -136,7 +148,8 @@ class Cluster:
     def stop(self):
         """Everything, hosts first; the names of those that did not end well."""
         unclean = []
-        for roles in (self.hosts.values(), [self.controller], self.boxes.values()):
+        for roles in (self.hosts.values(), self.standbys.values(), [self.controller],
+                      self.boxes.values()):
             present = [role for role in roles if role and role.alive()]
             for role in present:
                 role.ask_to_stop()

@@ -147,16 +147,18 @@ public:
     virtual Result<std::unique_ptr<BlockDevice>> open_disk(const DiskOptions& options) = 0;
 
     // Disks that are made and removed while a program runs. A world may have none, and says
-    // `unsupported`. Both wait for the disk: for set-up.
+    // `unsupported`. `done` is called later, never from inside, when it is lasting or will not be;
+    // one path is asked for one thing at a time. All must be done before the world ends.
 
-    /// From now on there is a disk of at least this size to be opened under the path: a new one,
+    /// From then on there is a disk of at least this size to be opened under the path: a new one,
     /// empty, or the one there was, which keeps what it has. It takes space as it is written to.
-    virtual Result<void> provide_disk(const std::string& /*path*/, std::uint64_t /*size*/) {
-        return Error{.code = Code::unsupported};
+    virtual void provide_disk(const std::string& /*path*/, std::uint64_t /*size*/,
+                              std::function<void(Result<void>)> done) {
+        defer([done = std::move(done)] { done(Error{.code = Code::unsupported}); });
     }
     /// It is gone for good. Nobody may have it open. Not an error if there was none.
-    virtual Result<void> remove_disk(const std::string& /*path*/) {
-        return Error{.code = Code::unsupported};
+    virtual void remove_disk(const std::string& /*path*/, std::function<void(Result<void>)> done) {
+        defer([done = std::move(done)] { done(Error{.code = Code::unsupported}); });
     }
 
     // Small files, read and replaced as a whole: what must be known again after a crash. A world

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `weft box add|list|remove`, `weft spare …`, `weft host list`: who takes part in an array.
+// `weft box add|list|clean|remove`, `weft spare …`, `weft host list`: who takes part in an array.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -26,6 +26,9 @@ void print_boxes(const json& boxes) {
         if (!box.at("up").get<bool>()) fmt::print("  {}\n", word(box, "trouble"));
         for (const auto& volume : box.at("volumes"))
             fmt::print("  part of {}\n", show_foreign(volume.get<std::string>()));
+        for (const auto& volume : box.at("unclaimed"))
+            fmt::print("  a part of {} that no volume claims: weft box clean {}\n",
+                       show_foreign(volume.get<std::string>()), word(box, "name"));
     }
 }
 
@@ -38,7 +41,9 @@ struct Named {
         CLI::App options;
         options.add_option("NAME", name, what)->required();
         array.declare(options);
-        return parse(self, options, arguments);
+        auto leave = parse(self, options, arguments);
+        if (!leave && name.empty()) throw Misuse{"NAME is empty"};
+        return leave;
     }
 };
 
@@ -74,6 +79,20 @@ int box_remove(const Command& self, const Arguments& arguments) {
     return wishes.array.do_it(
         {{"do", "remove box"}, {"name", wishes.name}},
         fmt::format("{} belongs to the array no longer.", show_foreign(wishes.name)));
+}
+
+int box_clean(const Command& self, const Arguments& arguments) {
+    CLI::App options;
+    std::string name;
+    bool force = false;
+    ArrayWishes array;
+    options.add_option("NAME", name, "the box's name")->required();
+    options.add_flag("--force", force,
+                     "also parts of volumes that could be assembled from what boxes have");
+    array.declare(options);
+    if (auto leave = parse(self, options, arguments)) return *leave;
+    return array.do_it({{"do", "clean box"}, {"name", name}, {"force", force}},
+                       fmt::format("{} has no part that no volume claims.", show_foreign(name)));
 }
 
 int box_list(const Command& self, const Arguments& arguments) {

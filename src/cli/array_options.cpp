@@ -13,14 +13,20 @@ namespace weft::cli {
 using nlohmann::json;
 
 void ArrayWishes::declare(CLI::App& options) {
-    options.add_option("--controller", controller, "HOST:PORT of the array's controller")
+    options
+        .add_option("--controller", controller,
+                    "HOST:PORT of the array's controller; of several, with commas between them")
         ->required();
     options.add_option("--key", key, "a file with the key, for a controller elsewhere");
     options.add_flag("--json", as_json, "as a JSON document");
 }
 
+AtController ArrayWishes::where() const {
+    return {.addresses = tcp_addresses_of(controller), .key = read_key(key)};
+}
+
 json ArrayWishes::ask(const json& request) const {
-    return ask_controller({.address = tcp_address_of(controller), .key = read_key(key)}, request);
+    return ask_controller(where(), request);
 }
 
 int ArrayWishes::do_it(const json& request, const std::string& sentence) const {

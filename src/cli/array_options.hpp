@@ -14,7 +14,8 @@ struct ArrayWishes {
     bool as_json = false;
 
     void declare(CLI::App& options);
-    /// Asks the controller. Throws a Refusal or a Misuse.
+    AtController where() const;
+    /// Asks the controller that is in office. Throws a Refusal or a Misuse.
     nlohmann::json ask(const nlohmann::json& request) const;
     /// Asks, and says that it was done: as `sentence`, or as the answer.
     int do_it(const nlohmann::json& request, const std::string& sentence) const;

@@ -170,13 +170,14 @@ int scrub(const Command& self, const Arguments& arguments) {
         std::this_thread::sleep_for(look_again);
         found = wishes.status().at("scrub");
     }
-    if (wishes.array.as_json)
-        fmt::print("{}\n", show_json(found));
-    else
-        fmt::print("{}: {} stripes looked at, {} mismatches, {} repaired.\n",
-                   show_foreign(wishes.volume), found.at("done").get<std::uint64_t>(),
-                   found.at("mismatches").get<std::uint64_t>(),
-                   found.at("repaired").get<std::uint64_t>());
+    if (wishes.array.as_json) return fmt::print("{}\n", show_json(found)), done;
+    const auto unchecked = found.at("unchecked").get<std::uint64_t>();
+    fmt::print("{}: {} stripes looked at, {} mismatches, {} repaired.\n",
+               show_foreign(wishes.volume), found.at("done").get<std::uint64_t>(),
+               found.at("mismatches").get<std::uint64_t>(),
+               found.at("repaired").get<std::uint64_t>());
+    if (unchecked != 0)
+        fmt::print("{} of them could not be checked: a box is missing or busy.\n", unchecked);
     return done;
 }
 

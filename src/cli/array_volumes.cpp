@@ -57,6 +57,7 @@ std::vector<std::string> split(const std::string& list) {
     for (std::size_t at = 0; at <= list.size();) {
         const auto comma = std::min(list.find(',', at), list.size());
         words.push_back(list.substr(at, comma - at));
+        if (words.back().empty()) throw Misuse{"--boxes: a name is missing between the commas"};
         at = comma + 1;
     }
     return words;

@@ -5,6 +5,7 @@
 #include <sys/file.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -41,6 +42,18 @@ linux::Descriptor lock_folder(const std::string& folder) {
         throw Refusal{
             fmt::format("{}: another weft box serve uses this folder", show_foreign(folder))};
     return lock;
+}
+
+/// Without the file that says who it is a box would begin anew, over what it kept before.
+void expect_to_know_parts(const std::string& folder) {
+    namespace files = std::filesystem;
+    std::error_code none;
+    if (files::exists(files::path(folder) / "box", none)) return;
+    for (const auto& entry : files::directory_iterator(folder, none))
+        if (entry.path().filename().string().starts_with("part-"))
+            throw Refusal{fmt::format("{}: there is {}, and no file 'box' that says whose it is",
+                                      show_foreign(folder),
+                                      show_foreign(entry.path().filename().string()))};
 }
 
 void start(LinuxWorld& world, node::BoxNode& box) {
@@ -99,7 +112,10 @@ int box_serve(const Command& self, const Arguments& arguments) {
     if (!size) throw Misuse{fmt::format("'{}' is not a size", show_foreign(wishes.size))};
     const auto address = tcp_address_of(wishes.listen);
     linux::raise_descriptor_limit();
+    // A file that may not grow any more is a disk that fails, not our end.
+    std::signal(SIGXFSZ, SIG_IGN);
     const auto lock = lock_folder(wishes.folder);
+    expect_to_know_parts(wishes.folder);
     auto world = make_world({.files = file_engine_of(wishes.files)});
     node::BoxNode box(
         *world,

@@ -31,13 +31,19 @@ constexpr Command table[] = {
      "Say who uses the targets of a running export", session_list},
     {"box serve", "--name NAME --data FOLDER --size SIZE --listen HOST:PORT [--key FILE] [--json]",
      "Be a box of an array: keep parts of volumes", box_serve},
-    {"controller serve", "--state FILE --listen HOST:PORT [--reach HOST] [--key FILE] "
-     "[--data-path third-party|inband] [--json]",
+    {"controller serve", "(--state FILE | --etcd HOST:PORT,…) --listen HOST:PORT [--standby] "
+     "[--reach HOST] [--key FILE] [--data-path third-party|inband] [--json]",
      "Be the controller of an array: know its boxes, serve its volumes", controller_serve},
+    {"controller status", "--controller HOST:PORT,… [--json]",
+     "Say which of the controllers of an array is in office", controller_status},
+    {"controller step-down", "--controller HOST:PORT,… [--json]",
+     "Let the controller in office give way to a standby", controller_step_down},
     {"box add", "NAME HOST:PORT --controller HOST:PORT [--join] [--json]",
      "Let a box belong to an array", box_add},
     {"box list", "--controller HOST:PORT [--json]",
      "Say which boxes an array has, and how they are", box_list},
+    {"box clean", "NAME [--force] --controller HOST:PORT [--json]",
+     "Remove parts that no volume claims from a box", box_clean},
     {"box remove", "NAME --controller HOST:PORT [--json]",
      "Let a box that is part of no volume go", box_remove},
     {"volume create", "NAME --level 1|5|6 --boxes NAME,… [--chunk SIZE] [--size SIZE] "
@@ -75,7 +81,7 @@ constexpr Command table[] = {
      "Limit how fast a volume is rebuilt", rebuild_rate},
     {"scrub", "VOLUME [--repair] [--stop] [--wait] --controller HOST:PORT [--json]",
      "Look whether the boxes of a volume agree", scrub},
-    {"host attach", "VOLUME --controller HOST:PORT (--nbd-unix PATH | --nbd HOST:PORT | "
+    {"host attach", "VOLUME --controller HOST:PORT,… (--nbd-unix PATH | --nbd HOST:PORT | "
      "--iscsi HOST:PORT)…",
      "Attach to a volume and serve it to programs of this machine", host_attach},
     {"host list", "--controller HOST:PORT [--json]",
@@ -108,6 +114,9 @@ constexpr Command table[] = {
      "Measure round trips and throughput", rdma_bench},
     {"rdma rping", "(--server | --client) HOST:PORT [--count N] [--size SIZE]",
      "Speak the stock rping program's exchange", rdma_rping},
+    {"sim run", "raid [--seeds FIRST-LAST | --seed N] [--consistency journal|none] [--beyond] "
+     "[--trace] [--json]",
+     "Run whole arrays in virtual time, with faults, and look for anything lost", sim_run},
     {"run", "[--crc on|off] [--mode MODE] [--placement verified|eager] "
      "(PROGRAM ARGS… | --print-env)",
      "Start an RDMA program on Weft: it finds our libibverbs and librdmacm", run_program},

@@ -21,11 +21,21 @@ using node::ControllerNode;
 struct Desk {
     World& world;
     ControllerNode& controller;
+    const std::function<void()>& step_down;
     const json& request;
     const ManagementServer::Reply& reply;
 
     std::string text(const char* key) const { return request.at(key).get<std::string>(); }
-    std::uint64_t number(const char* key) const { return request.at(key).get<std::uint64_t>(); }
+    /// What is negative or broken would be taken for something large.
+    std::uint64_t number(const char* key) const {
+        const auto& said = request.at(key);
+        if (!said.is_number_unsigned())
+            throw Refusal{fmt::format("'{}' is a whole number, and not negative", key)};
+        return said.get<std::uint64_t>();
+    }
+    std::uint64_t number(const char* key, std::uint64_t otherwise) const {
+        return request.contains(key) ? number(key) : otherwise;
+    }
     /// Refused, or an empty object.
     ControllerNode::Told told() const {
         return [reply = reply](const ControllerNode::Refusal& refusal) {
@@ -56,7 +66,8 @@ json box_json(const node::BoxReport& box) {
             {"spare", box.spare},
             {"size", box.size},
             {"free", box.free},
-            {"volumes", box.volumes}};
+            {"volumes", box.volumes},
+            {"unclaimed", box.unclaimed}};
 }
 
 const char* state_of(const raid::MemberStatus& member) {
@@ -167,11 +178,11 @@ void create_volume(const Desk& desk) {
     wishes.name = desk.text("name");
     wishes.level = level_of(desk.number("level"));
     wishes.boxes = desk.request.at("boxes").get<std::vector<std::string>>();
-    const auto chunk = desk.request.value("chunk", std::uint64_t{wishes.chunk_bytes});
+    const auto chunk = desk.number("chunk", wishes.chunk_bytes);
     if (chunk > raid::limits::chunk_bytes)
         throw Refusal{fmt::format("a chunk of {} is too long", show_size(chunk))};
     wishes.chunk_bytes = static_cast<std::uint32_t>(chunk);
-    wishes.size = desk.request.value("size", std::uint64_t{0});
+    wishes.size = desk.number("size", 0);
     wishes.consistency = consistency_of(desk.request.value("consistency", std::string("none")));
     desk.controller.create_volume(wishes, desk.told());
 }
@@ -187,7 +198,7 @@ void list_hosts(const Desk& desk) {
 }
 
 void list_events(const Desk& desk) {
-    const auto after = desk.request.value("after", std::uint64_t{0});
+    const auto after = desk.number("after", 0);
     json found = json::array();
     for (const auto& event : desk.controller.events())
         if (event.number > after) found.push_back(event_json(desk.world, event));
@@ -207,6 +218,38 @@ void list_slow(const Desk& desk) {
     }));
 }
 
+const char* name_of(node::OfficeReport::State state) {
+    using State = node::OfficeReport::State;
+    switch (state) {
+        case State::standby:
+            return "standby";
+        case State::in_office:
+            return "in office";
+        case State::doubtful:
+            return "in doubt";
+        case State::deposed:
+            return "deposed";
+        default:
+            return "stepped down";
+    }
+}
+
+void controller_status(const Desk& desk) {
+    const auto office = desk.controller.office();
+    desk.reply({{"state", name_of(office.state)},
+                {"epoch", static_cast<std::uint64_t>(office.epoch)},
+                {"holder", office.holder},
+                {"lease_ms", office.lease / std::chrono::milliseconds(1)},
+                {"lease_left_ms", office.left_ms},
+                {"address", show_address(desk.controller.address())}});
+}
+
+/// Told first: then nobody may be left to tell it.
+void step_down(const Desk& desk) {
+    desk.reply(json::object());
+    desk.world.defer(desk.step_down);
+}
+
 using Handler = void (*)(const Desk& desk);
 
 const std::map<std::string, Handler>& handlers() {
@@ -218,6 +261,10 @@ const std::map<std::string, Handler>& handlers() {
                                   d.request.value("join", false), d.told());
          }},
         {"remove box", [](const Desk& d) { d.controller.remove_box(d.text("name"), d.told()); }},
+        {"clean box",
+         [](const Desk& d) {
+             d.controller.clean_box(d.text("name"), d.request.value("force", false), d.told());
+         }},
         {"list volumes", list_volumes},
         {"volume status", volume_status},
         {"create volume", create_volume},
@@ -264,6 +311,8 @@ const std::map<std::string, Handler>& handlers() {
         {"list hosts", list_hosts},
         {"list events", list_events},
         {"list slow operations", list_slow},
+        {"controller status", controller_status},
+        {"step down", step_down},
     };
     return table;
 }
@@ -278,11 +327,16 @@ json event_json(const World& world, const node::ControllerEvent& event) {
             {"what", event.what}};
 }
 
-void answer_management(World& world, ControllerNode& controller, const json& request,
+void answer_management(World& world, ControllerNode& controller,
+                       const std::function<void()>& step_down, const json& request,
                        const ManagementServer::Reply& reply) {
-    auto found = handlers().find(request.value("do", ""));
+    const auto wish = request.value("do", "");
+    auto found = handlers().find(wish);
     if (found == handlers().end()) throw Refusal{"this controller does not know how to do that"};
-    found->second({world, controller, request, reply});
+    if (!controller.in_office() && wish != "controller status")
+        throw Refusal{fmt::format("this controller is not in office: {}",
+                                  name_of(controller.office().state))};
+    found->second({world, controller, step_down, request, reply});
 }
 
 }  // namespace weft::cli

@@ -2,6 +2,7 @@
 // `weft controller serve`: be the controller of an array until told to stop.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/error_text.hpp"
@@ -10,6 +11,7 @@
 #include "cli/exporting.hpp"
 #include "cli/text.hpp"
 #include "linux/descriptor_limit.hpp"
+#include "store/etcd_store.hpp"
 #include "store/sqlite_store.hpp"
 
 namespace weft::cli {
@@ -18,9 +20,14 @@ namespace {
 using nlohmann::json;
 
 struct Wishes {
-    std::string state, listen, reach, key, data_path = "third-party";
+    std::string state, etcd, etcd_prefix = "weft/", listen, reach, key, data_path = "third-party";
+    double lease_seconds = 5;
+    bool standby = false;
     bool as_json = false;
 };
+
+/// Why it serves no longer.
+enum class Ended : std::uint8_t { told_to, deposed, stepped_down };
 
 std::string sentence_of(const node::ControllerEvent& event) {
     std::string about = event.volume;
@@ -28,13 +35,46 @@ std::string sentence_of(const node::ControllerEvent& event) {
     return (about.empty() ? "" : show_foreign(about) + ": ") + show_foreign(event.what);
 }
 
-std::unique_ptr<store::SqliteStore> open_store(LinuxWorld& world, const std::string& path) {
-    auto opened = store::SqliteStore::open(world, path);
-    if (opened) return std::move(*opened);
-    if (opened.error().code == Code::malformed)
-        throw Refusal{fmt::format("{}: it is no state of a controller", show_foreign(path))};
-    throw Refusal{fmt::format("{}: it cannot be opened, or the disk failed", show_foreign(path))};
-}
+/// The store that was asked for, whichever it is.
+class Store {
+public:
+    Store(LinuxWorld& world, const Wishes& wishes) {
+        if (!wishes.etcd.empty()) {
+            // Two members may be silent before the third is asked, and all of it within the lease.
+            constexpr Duration longest = std::chrono::seconds(2);
+            const Duration tenth{std::lround(wishes.lease_seconds * 1e8)};
+            etcd_ = std::make_unique<store::EtcdStore>(
+                world, store::EtcdStore::Options{.members = tcp_addresses_of(wishes.etcd),
+                                                 .prefix = wishes.etcd_prefix,
+                                                 .patience = std::min(tenth, longest)});
+            return;
+        }
+        const auto path = show_foreign(wishes.state);
+        // SQLite has names for databases that are in no file: whatever is kept there is not kept.
+        const auto& name = wishes.state;
+        if (name.empty() || name.starts_with(':') || name.starts_with("file:"))
+            throw Misuse{fmt::format("'{}' is not the name of a file", path)};
+        auto opened = store::SqliteStore::open(world, name);
+        if (!opened && opened.error().code == Code::malformed)
+            throw Refusal{fmt::format("{}: it is no state of a controller", path)};
+        if (!opened)
+            throw Refusal{fmt::format("{}: it cannot be opened, or the disk failed", path)};
+        file_ = std::move(*opened);
+    }
+    raid::MetadataStore& operator*() {
+        if (etcd_) return *etcd_;
+        return *file_;
+    }
+    bool quiet() const { return etcd_ ? etcd_->quiet() : file_->quiet(); }
+    /// What could not be done so far will not be.
+    void give_up() {
+        if (etcd_) etcd_->give_up();
+    }
+
+private:
+    std::unique_ptr<store::SqliteStore> file_;
+    std::unique_ptr<store::EtcdStore> etcd_;
+};
 
 void announce(const Wishes& wishes, const Address& listening, node::ControllerNode& controller) {
     const auto here = show_address(listening);
@@ -72,49 +112,89 @@ private:
     bool late_ = false;
 };
 
-void serve(const Wishes& wishes) {
-    linux::raise_descriptor_limit();
-    auto world = make_world({});
-    auto store = open_store(*world, wishes.state);
-    std::optional<ManagementServer> management;
+node::ControllerNode::Options node_options(const Wishes& wishes, Ended before) {
     node::ControllerNode::Options options;
     options.listen = tcp_address_of(wishes.listen);
     if (!wishes.reach.empty())
         options.reach = parse_tcp(wishes.reach).value_or(Address::tcp(wishes.reach, 0));
     options.key = read_key(wishes.key);
     options.in_band = wishes.data_path == "inband";
+    options.office.lease = std::chrono::milliseconds(std::lround(wishes.lease_seconds * 1000));
+    options.office.standby = wishes.standby;
+    // Who has stepped down lets the others go first.
+    if (before == Ended::stepped_down) options.office.modesty = options.office.lease;
+    return options;
+}
+
+/// Until it is in office: throws a Refusal if it will not be.
+Address take_office(LinuxWorld& world, Store& store, node::ControllerNode& controller,
+                    const Wishes& wishes) {
+    std::optional<Result<Address>> started;
+    bool interrupted_early = false;
+    controller.on_waiting([&](const std::string& sentence) {
+        print_news(wishes.as_json ? show_json({{"event", "waiting"},
+                                               {"what", sentence},
+                                               {"address", show_address(controller.address())}})
+                                  : show_foreign(sentence));
+    });
+    hear_signals(world, [&] { interrupted_early = true; });
+    controller.start([&](Result<Address> outcome) { started = outcome; });
+    world.run_until([&] { return started.has_value() || interrupted_early; });
+    controller.on_waiting({});
+    if (!interrupted_early && *started) return **started;
+    const auto rival = controller.office().holder;
+    controller.stop();
+    store.give_up();
+    world.run_until([&] { return controller.quiet() && store.quiet(); });
+    if (interrupted_early) throw Refusal{"interrupted", interrupted};
+    if (started->error().code == Code::access_denied)
+        throw Refusal{
+            fmt::format("another controller is in office, {}; --standby waits until it is not",
+                        show_foreign(rival))};
+    throw Refusal{fmt::format("the controller cannot start on {}: {}", show_foreign(wishes.listen),
+                              to_text(started->error()))};
+}
+
+Ended serve(Wishes& wishes, Ended before) {
+    linux::raise_descriptor_limit();
+    auto world = make_world({});
+    Store store(*world, wishes);
+    std::optional<ManagementServer> management;
+    auto options = node_options(wishes, before);
     options.server.json = [&](std::unique_ptr<Stream> stream, ConstBuffer read_already) {
         if (management) management->take(std::move(stream), read_already);
     };
     node::ControllerNode controller(*world, *store, options);
+    auto ended = Ended::told_to;
+    auto end = [&](Ended why) {
+        ended = why;
+        world->stop();
+    };
     management.emplace(*world, options.key, [&](const json& request, auto reply) {
-        answer_management(*world, controller, request, reply);
+        answer_management(
+            *world, controller, [&] { end(Ended::stepped_down); }, request, reply);
     });
-    std::optional<Result<Address>> started;
-    controller.start([&](Result<Address> outcome) { started = outcome; });
-    world->run_until([&] { return started.has_value(); });
-    if (!*started) {
-        controller.stop();
-        world->run_until([&] { return controller.quiet() && store->quiet(); });
-        throw Refusal{fmt::format("the controller cannot start on {}: {}",
-                                  show_foreign(wishes.listen), to_text(started->error()))};
-    }
+    const auto address = take_office(*world, store, controller, wishes);
+    wishes.listen = show_address(address);  // its hosts know it by that, the next time too
     auto tell = [&](const node::ControllerEvent& event) {
         print_news(wishes.as_json ? show_json(event_json(*world, event)) : sentence_of(event));
     };
+    controller.on_deposed([&] { end(Ended::deposed); });
     Ending ending(*world, controller);
     serve_until_stopped(*world, ending, [&] {
-        announce(wishes, **started, controller);
+        announce(wishes, address, controller);
         for (const auto& event : controller.events()) tell(event);  // of before
         controller.on_event(tell);
+        if (controller.deposed()) end(Ended::deposed);
     });
     management.reset();
-    world->run_until([&] { return store->quiet(); });
-    if (controller.quiet()) return;
+    store.give_up();
+    world->run_until([&] { return store.quiet(); });
+    if (controller.quiet()) return ended;
     // Requests that wait for boxes that are away: whoever asked will ask again. What is kept is
     // kept, and nothing else of ours outlives us.
     print_news("stopped, with requests of hosts that nobody could answer");
-    std::_Exit(done);
+    std::_Exit(ended == Ended::deposed ? refused : done);
 }
 
 }  // namespace
@@ -122,12 +202,24 @@ void serve(const Wishes& wishes) {
 int controller_serve(const Command& self, const Arguments& arguments) {
     CLI::App options;
     Wishes wishes;
-    options.add_option("--state", wishes.state, "the file that has what must be remembered")
-        ->required();
+    auto* file =
+        options.add_option("--state", wishes.state, "the file that has what must be remembered");
+    options
+        .add_option("--etcd", wishes.etcd,
+                    "HOST:PORT of the members of an etcd that has it instead, with commas")
+        ->excludes(file);
+    options.add_option("--etcd-prefix", wishes.etcd_prefix,
+                       "of all its keys there: arrays that share an etcd differ in it");
     options.add_option("--listen", wishes.listen, "HOST:PORT, for hosts, boxes and management")
         ->required();
+    options.add_flag("--standby", wishes.standby,
+                     "if another controller is in office: wait until it is not, and take over");
+    options
+        .add_option("--lease", wishes.lease_seconds,
+                    "seconds after which a standby takes over from one that is not heard of")
+        ->check(CLI::Range(0.5, 600.0));
     options.add_option("--reach", wishes.reach,
-                       "where boxes reach this machine, if it listens on all its addresses");
+                       "where boxes reach this machine, if not where they see it come from");
     options.add_option(
         "--key", wishes.key,
         "a file whose contents boxes, and those who manage from elsewhere, must know");
@@ -137,8 +229,12 @@ int controller_serve(const Command& self, const Arguments& arguments) {
         ->check(CLI::IsMember({"third-party", "inband"}));
     options.add_flag("--json", wishes.as_json, "say what happens as JSON, a line each");
     if (auto leave = parse(self, options, arguments)) return *leave;
-    serve(wishes);
-    return done;
+    if (wishes.state.empty() && wishes.etcd.empty())
+        throw Misuse{"nowhere to remember anything; give --state FILE or --etcd HOST:PORT,…"};
+    auto ended = serve(wishes, Ended::told_to);
+    // A standby that was in office is one again when it is not.
+    while (ended != Ended::told_to && wishes.standby) ended = serve(wishes, ended);
+    return ended == Ended::deposed ? refused : done;
 }
 
 }  // namespace weft::cli

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error_text.hpp"
 #include "block/memory_disk.hpp"
 #include "cli/command.hpp"
@@ -33,6 +35,16 @@ Address tcp_address_of(const std::string& text) {
     auto address = parse_tcp(text);
     if (!address) throw Misuse{fmt::format("'{}' is not HOST:PORT with a port up to 65535", text)};
     return *address;
+}
+
+std::vector<Address> tcp_addresses_of(const std::string& text) {
+    std::vector<Address> addresses;
+    for (std::size_t at = 0; at <= text.size();) {
+        const auto end = std::min(text.find(',', at), text.size());
+        addresses.push_back(tcp_address_of(text.substr(at, end - at)));
+        at = end + 1;
+    }
+    return addresses;
 }
 
 }  // namespace weft::cli

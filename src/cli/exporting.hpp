@@ -24,6 +24,8 @@ FileEngine file_engine_of(const std::string& name);
 
 /// HOST:PORT, or a Misuse.
 Address tcp_address_of(const std::string& text);
+/// HOST:PORT,HOST:PORT and so on, one at least, or a Misuse.
+std::vector<Address> tcp_addresses_of(const std::string& text);
 
 inline constexpr int interrupted = 130;  // what shells expect of a program that Ctrl-C ended
 

@@ -30,7 +30,9 @@ struct Wishes {
 
 void declare(CLI::App& options, Wishes& wishes) {
     options.add_option("VOLUME", wishes.volume, "the volume's name")->required();
-    options.add_option("--controller", wishes.controller, "HOST:PORT of the array's controller")
+    options
+        .add_option("--controller", wishes.controller,
+                    "HOST:PORT of the array's controller; of several, with commas between them")
         ->required();
     auto repeatable = [&](const char* name, std::vector<std::string>& into, const char* what) {
         options.add_option(name, into, what)->allow_extra_args(false);
@@ -67,7 +69,9 @@ node::HostNode::Options host_options(const Wishes& wishes) {
                 "'{}' is no name: it has small letters, digits, '-' and '.', 63 at most",
                 show_foreign(name))};
     node::HostNode::Options options;
-    options.controller = tcp_address_of(wishes.controller);
+    options.others = tcp_addresses_of(wishes.controller);
+    options.controller = options.others.front();
+    options.others.erase(options.others.begin());
     options.volume = wishes.volume;
     options.name = wishes.name.empty() ? own_name() : wishes.name;
     options.over_rdma = wishes.transport == "iser";
@@ -91,7 +95,8 @@ public:
         scsi::UnitOptions unit;
         unit.block_bytes = device.traits().minimum_block;
         unit.product = "volume";
-        unit.seed = target_;
+        // As at the controller: what two volumes are called may be the same.
+        unit.seed = to_digits(host_.volume());
         must(iscsi_.add_target(target_, {}));
         must(iscsi_.add_unit(target_, 0, device, unit));
     }

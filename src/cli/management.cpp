@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -128,7 +129,9 @@ bool is_same(const std::string& one, const std::string& other) {
 std::string read_key(const std::string& path) {
     if (path.empty()) return {};
     std::ifstream file(path, std::ios::binary);
-    if (!file) throw Refusal{fmt::format("{}: it cannot be read", show_foreign(path))};
+    std::error_code none;
+    if (!file || std::filesystem::is_directory(path, none))
+        throw Refusal{fmt::format("{}: it cannot be read", show_foreign(path))};
     std::string key{std::istreambuf_iterator<char>(file), {}};
     while (key.ends_with('\n') || key.ends_with('\r')) key.pop_back();
     if (key.size() < key_min)
@@ -239,67 +242,119 @@ namespace {
 
 class Asker final : public LineStream {
 public:
-    Asker(const AtController& controller, json request)
-        : controller_(controller), request_(std::move(request)) {
-        say(controller.key.empty() ? request_ : json{{"do", "challenge"}});
+    Asker(const std::string& key, json request) : key_(key), request_(std::move(request)) {
+        say(key.empty() ? request_ : json{{"do", "challenge"}});
+    }
+    void ask(World& world, const Address& address, Duration how_long) {
+        until_ = world.now() + how_long;
+        auto connected = world.connect(address, *this);
+        if (!connected) return closed(connected.error());
+        stream_ = std::move(*connected);
     }
     void closed(std::optional<Error> why) override {
-        over = true;
-        fault = why;
+        over_ = true;
+        fault_ = why;
     }
-
-    std::unique_ptr<Stream> stream;
-    std::optional<Instant> deadline() const override { return until; }
+    std::optional<Instant> deadline() const override { return until_; }
     void tick(Instant now) override {
-        if (now < until) return;
-        fault = Error{.code = Code::timed_out};
-        over = true;
+        if (now >= until_) closed(Error{.code = Code::timed_out});
     }
 
-    Instant until{};
-    std::optional<json> answer;
-    std::optional<Error> fault;
-    bool over = false;
+    bool over() const { return over_ || answer_; }
+    /// None: it has answered, though perhaps with a refusal.
+    std::optional<std::string> trouble() const {
+        if (!answer_ && fault_) return to_text(*fault_);
+        if (!answer_ || answer_->is_discarded()) return "it gave no answer";
+        return std::nullopt;
+    }
+    const json& answer() const { return *answer_; }
 
 private:
     void line_came(const std::string& line) override {
         auto document = json::parse(line, nullptr, false);
-        if (!controller_.key.empty() && !proved_ && document.is_object() &&
+        if (!key_.empty() && !proved_ && document.is_object() &&
             document.value("challenge", json()).is_string()) {
             proved_ = true;
-            request_["proof"] = proof_of(controller_.key, document["challenge"], request_);
+            request_["proof"] = proof_of(key_, document["challenge"], request_);
             say(request_);
-            return stream->wake();
+            return stream_->wake();
         }
-        answer = std::move(document);
+        answer_ = std::move(document);
         end();
     }
 
-    const AtController& controller_;
+    std::string key_;
     json request_;
+    std::unique_ptr<Stream> stream_;
+    Instant until_{};
+    std::optional<json> answer_;
+    std::optional<Error> fault_;
+    bool over_ = false;
     bool proved_ = false;
 };
 
+OfficeAnswer office_answer(const Asker& asker) {
+    OfficeAnswer found{.trouble = asker.trouble(), .state = {}, .document = {}};
+    if (found.trouble) return found;
+    const auto& said = asker.answer();
+    auto word = [&](const char* name) {
+        const auto value = said.is_object() ? said.value(name, json()) : json();
+        return value.is_string() ? value.get<std::string>() : std::string();
+    };
+    found.state = word("state");
+    found.document = show_json(said);
+    if (found.state.empty()) found.trouble = "it says nothing of its office";
+    if (const auto refusal = word("refused"); !refusal.empty()) found.trouble = refusal;
+    return found;
+}
+
+/// The place of the one that is in office.
+std::size_t find_in_office(const AtController& controller) {
+    const auto answers = ask_for_office(controller, true);
+    std::string sentence = "no controller is in office";
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+        if (answers[i].in_office()) return i;
+        sentence +=
+            fmt::format("{} {}: {}", i == 0 ? ":" : ";", show_address(controller.addresses[i]),
+                        show_foreign(answers[i].trouble.value_or(answers[i].state)));
+    }
+    throw Refusal{sentence};
+}
+
 }  // namespace
 
-json ask_controller(const AtController& controller, const json& request) {
+std::vector<OfficeAnswer> ask_for_office(const AtController& controller, bool one_will_do) {
+    // Who is paused is connected to, and says nothing.
+    constexpr Duration how_long = std::chrono::seconds(3);
     auto world = make_world({.files = FileEngine::none});
-    Asker asker(controller, request);
-    auto refused = [&](const std::string& why) {
-        return Refusal{
-            fmt::format("the controller at {}: {}", show_address(controller.address), why)};
-    };
-    asker.until = world->now() + 2 * patience;
-    auto stream = world->connect(controller.address, asker);
-    if (!stream) throw refused(to_text(stream.error()));
-    asker.stream = std::move(*stream);
-    world->run_until([&] { return asker.over || asker.answer; });
-    asker.stream.reset();
-    if (!asker.answer && asker.fault) throw refused(to_text(*asker.fault));
-    if (!asker.answer || asker.answer->is_discarded()) throw refused("it gave no answer");
-    if (asker.answer->is_object() && asker.answer->contains("refused"))
-        throw Refusal{show_foreign((*asker.answer)["refused"].get<std::string>())};
-    return *asker.answer;
+    std::list<Asker> askers;
+    for (const auto& address : controller.addresses)
+        askers.emplace_back(controller.key, json{{"do", "controller status"}})
+            .ask(*world, address, how_long);
+    world->run_until([&] {
+        const bool all = std::ranges::all_of(askers, [](auto& each) { return each.over(); });
+        return all || (one_will_do && std::ranges::any_of(askers, [](auto& each) {
+                           return each.over() && office_answer(each).in_office();
+                       }));
+    });
+    std::vector<OfficeAnswer> answers;
+    for (const auto& each : askers) answers.push_back(office_answer(each));
+    return answers;
+}
+
+json ask_controller(const AtController& controller, const json& request) {
+    const bool several = controller.addresses.size() > 1;
+    const auto& address = controller.addresses[several ? find_in_office(controller) : 0];
+    auto world = make_world({.files = FileEngine::none});
+    Asker asker(controller.key, request);
+    asker.ask(*world, address, 2 * patience);
+    world->run_until([&] { return asker.over(); });
+    if (auto trouble = asker.trouble())
+        throw Refusal{fmt::format("the controller at {}: {}", show_address(address), *trouble)};
+    const auto& answer = asker.answer();
+    if (answer.is_object() && answer.contains("refused"))
+        throw Refusal{show_foreign(answer["refused"].get<std::string>())};
+    return answer;
 }
 
 }  // namespace weft::cli

@@ -9,7 +9,9 @@
 #include <list>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "weft/linux_world.hpp"
 
@@ -42,12 +44,24 @@ private:
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
-/// Which controller, and how to prove oneself there.
+/// Which controllers, of which one may be in office, and how to prove oneself there.
 struct AtController {
-    Address address;
+    std::vector<Address> addresses;
     std::string key;  ///< "": none
 };
-/// Asks, and gives the answer. Throws a Refusal, also for the other's.
+/// Asks the only one, or the one that is in office, and gives the answer. Throws a Refusal, also
+/// for the other's.
 nlohmann::json ask_controller(const AtController& controller, const nlohmann::json& request);
+
+struct OfficeAnswer {
+    std::optional<std::string> trouble;  ///< why there is no answer, or a bad one: a sentence
+    std::string state;                   ///< "in office", "standby", …
+    std::string document;                ///< all it said, as JSON
+
+    bool in_office() const { return state == "in office"; }
+};
+/// What each of them says of its office, in their order. `one_will_do`: not all need to have
+/// answered when one is in office.
+std::vector<OfficeAnswer> ask_for_office(const AtController& controller, bool one_will_do);
 
 }  // namespace weft::cli

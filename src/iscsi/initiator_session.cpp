@@ -229,7 +229,7 @@ std::optional<Instant> InitiatorSession::deadline() const {
     if (state_ == State::up)
         for (const auto& connection : connections_)
             if (connection->state() != InitiatorConnection::State::none)
-                consider(connection->last_heard + target_silence * (connection->pinged ? 2 : 1));
+                consider(connection->last_heard + options_.silence * (connection->pinged ? 2 : 1));
     return soonest;
 }
 
@@ -251,12 +251,12 @@ void InitiatorSession::tick(Instant now) {
     for (auto& connection : connections_) {
         if (connection->state() == InitiatorConnection::State::none) continue;
         const Duration silence = now - connection->last_heard;
-        if (silence >= target_silence * 2) {
+        if (silence >= options_.silence * 2) {
             if (!can_do_without(*connection)) return end_session({.code = Code::timed_out});
             connection->close();
             continue;
         }
-        if (silence >= target_silence && connection->ready() && !connection->pinged)
+        if (silence >= options_.silence && connection->ready() && !connection->pinged)
             ping(*connection);
     }
     watch_commands();

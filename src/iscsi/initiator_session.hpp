@@ -46,6 +46,9 @@ struct SessionOptions {
     /// A command that takes longer is aborted; counted from the tick after it was sent. Zero: none
     /// is.
     Duration command_patience{};
+    /// A target that says nothing for so long is asked whether it is there, and for as long again
+    /// before it is taken for lost.
+    Duration silence = target_silence;
 };
 
 class InitiatorSessionUser {

@@ -99,6 +99,7 @@ public:
 
     /// Takes no login from now on.
     void refuse_logins() { refusing_ = true; }
+    void take_logins() { refusing_ = false; }
     void close_all();
     bool quiet() const { return sessions_.empty(); }
     const std::list<std::unique_ptr<TargetSession>>& sessions() const { return sessions_; }

@@ -88,6 +88,13 @@ void World::call_on_thread(std::function<void()> work, std::function<void()> don
     defer([work = std::move(work), done = std::move(done)] { work(), done(); });
 }
 
+void World::call_for_outcome(std::function<Result<void>()> work,
+                             std::function<void(Result<void>)> done) {
+    auto outcome = std::make_shared<Result<void>>();
+    call_on_thread([outcome, work = std::move(work)] { *outcome = work(); },
+                   [outcome, done = std::move(done)] { done(*outcome); });
+}
+
 std::unique_ptr<Timer> World::make_timer(std::function<void()> task) {
     return linux::make_timer(*loop_, std::move(task));
 }

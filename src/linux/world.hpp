@@ -53,10 +53,13 @@ public:
                                             const Address& from) override;
     Result<std::vector<Address>> resolve(const Address& address) override;
     Result<std::unique_ptr<BlockDevice>> open_disk(const DiskOptions& options) override;
-    Result<void> provide_disk(const std::string& path, std::uint64_t size) override {
-        return provide_disk_file(path, size);
+    void provide_disk(const std::string& path, std::uint64_t size,
+                      std::function<void(Result<void>)> done) override {
+        call_for_outcome([path, size] { return provide_disk_file(path, size); }, std::move(done));
     }
-    Result<void> remove_disk(const std::string& path) override { return remove_disk_file(path); }
+    void remove_disk(const std::string& path, std::function<void(Result<void>)> done) override {
+        call_for_outcome([path] { return remove_disk_file(path); }, std::move(done));
+    }
     Result<std::vector<std::byte>> read_file(const std::string& path) override;
     void replace_file(const std::string& path, ConstBuffer contents,
                       std::function<void(Result<void>)> done) override;
@@ -64,6 +67,9 @@ public:
 private:
     World(std::unique_ptr<EventLoop> loop, const LinuxWorldOptions& options);
     Result<void> choose_files(FileEngine wanted);
+    /// Where a thread may wait for the disk, and the loop does not.
+    void call_for_outcome(std::function<Result<void>()> work,
+                          std::function<void(Result<void>)> done);
 
     std::unique_ptr<EventLoop> loop_;
     SocketCommons sockets_;

@@ -110,4 +110,10 @@ std::string host_of(const Octets<16>& address) {
     return text;
 }
 
+std::string written(const Address& address) {
+    const bool bracketed = address.host.find(':') != std::string::npos;
+    return (bracketed ? "[" + address.host + "]" : address.host) + ":" +
+           std::to_string(address.port);
+}
+
 }  // namespace weft::node

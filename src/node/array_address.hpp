@@ -25,4 +25,7 @@ inline Address address_of(const Octets<16>& network_address, std::uint16_t port)
     return Address::tcp(host_of(network_address), port);
 }
 
+/// HOST:PORT, as people write it: IPv6 in brackets.
+std::string written(const Address& address);
+
 }  // namespace weft::node

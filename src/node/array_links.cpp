@@ -58,12 +58,29 @@ void ArrayLinks::set_office(wire::ClusterIdentity cluster, wire::Epoch epoch) {
 
 void ArrayLinks::appear_as(const ArrayConnectionEnd& self, std::optional<ArraySecret> secret) {
     disappear(self);
-    names_.push_back({self, secret});
+    names_.push_back({.end = self, .secret = secret});
 }
 
 void ArrayLinks::disappear(const ArrayConnectionEnd& self) {
     if (std::erase_if(names_, [&](auto& name) { return name.end == self; }) == 0) return;
     cut_inbound([&](auto& link) { return link.greeting().to == self; });
+}
+
+void ArrayLinks::bar(const ArrayConnectionEnd& self, const ArrayConnectionEnd& peer) {
+    auto name = std::ranges::find(names_, self, &Name::end);
+    if (name == names_.end() || !name->barred.insert(key_of(peer)).second) return;
+    cut_inbound(
+        [&](auto& link) { return link.greeting().to == self && link.greeting().from == peer; });
+}
+
+void ArrayLinks::let_in(const ArrayConnectionEnd& self, const ArrayConnectionEnd& peer) {
+    auto name = std::ranges::find(names_, self, &Name::end);
+    if (name != names_.end()) name->barred.erase(key_of(peer));
+}
+
+bool ArrayLinks::is_barred(const ArrayConnectionEnd& self, const ArrayConnectionEnd& peer) const {
+    auto name = std::ranges::find(names_, self, &Name::end);
+    return name != names_.end() && name->barred.contains(key_of(peer));
 }
 
 Result<void> ArrayLinks::know(const ArrayConnectionEnd& peer, const ArraySecret& secret,
@@ -152,7 +169,8 @@ std::variant<ArraySecret, std::string> ArrayLinks::judge(
     if (greeting.epoch < epoch_) return "it obeys a controller that is no longer in office";
     auto name = std::ranges::find(names_, greeting.to, &Name::end);
     if (name == names_.end()) return "it looks for somebody else";
-    if (name->secret) return *name->secret;
+    if (name->barred.contains(key_of(greeting.from))) return "it was counted out";
+    if (name->secret) return secret_for(*name->secret, greeting.from);
     auto known = peers_.find(key_of(greeting.from));
     if (known == peers_.end()) return "nobody has spoken of it";
     return known->second.secret;

@@ -19,6 +19,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -65,10 +66,17 @@ public:
     void set_office(wire::ClusterIdentity cluster, wire::Epoch epoch);
 
     /// A name this party answers to; the first is also the one it gives. A session of a host has
-    /// one secret, known to all who may come; without one the peer must be known, with its own.
+    /// one secret, and whoever may come has what is made of it for him (secret_for); without one
+    /// the peer must be known, with its own.
     void appear_as(const wire::ArrayConnectionEnd& self, std::optional<ArraySecret> secret);
     /// Cuts what was made under the name.
     void disappear(const wire::ArrayConnectionEnd& self);
+    /// Though it knows a secret, this one does not come to that name any more: its connections are
+    /// cut, and none is accepted until let_in(), or until the name is taken anew.
+    void bar(const wire::ArrayConnectionEnd& self, const wire::ArrayConnectionEnd& peer);
+    void let_in(const wire::ArrayConnectionEnd& self, const wire::ArrayConnectionEnd& peer);
+    bool is_barred(const wire::ArrayConnectionEnd& self,
+                   const wire::ArrayConnectionEnd& peer) const;
 
     /// Again with another secret or place: connections under the old one are cut. Without a place
     /// it may come, and is never gone to.
@@ -99,10 +107,6 @@ public:
     std::size_t unproved() const;
 
 private:
-    struct Name {
-        wire::ArrayConnectionEnd end{};
-        std::optional<ArraySecret> secret;
-    };
     struct Peer {
         ArraySecret secret{};
         std::optional<Address> where;
@@ -110,6 +114,11 @@ private:
     };
     using Key = std::pair<wire::ArrayRole, wire::BoxIdentity>;
     static Key key_of(const wire::ArrayConnectionEnd& end) { return {end.role, end.identity}; }
+    struct Name {
+        wire::ArrayConnectionEnd end{};
+        std::optional<ArraySecret> secret;
+        std::set<Key> barred{};
+    };
 
     void proved(InboundLink& link) override;
     void ended(InboundLink& link, const std::string& why) override;

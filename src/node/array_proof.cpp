@@ -24,6 +24,12 @@ Octets<32> hmac_sha256(ConstBuffer key, std::span<const ConstBuffer> pieces) {
     return code;
 }
 
+ArraySecret secret_for(const ArraySecret& session, const wire::ArrayConnectionEnd& party) {
+    const auto octets = encoded(party);
+    const ConstBuffer piece(octets);
+    return hmac_sha256(std::as_bytes(std::span(session)), {&piece, 1});
+}
+
 Octets<32> array_proof(const ArraySecret& secret, const wire::ArrayGreeting& greeting,
                        const wire::ArrayWelcome& welcome, Prover prover) {
     std::array<std::byte, wire_size<wire::ArrayGreeting>()> greeted;

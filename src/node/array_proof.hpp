@@ -11,6 +11,10 @@ namespace weft::node {
 /// What two parties know and never say.
 using ArraySecret = Octets<32>;
 
+/// What one party knows of the secret of a host's session: only its owner can tell for anybody, so
+/// whoever is no longer let in cannot come under the name of another.
+ArraySecret secret_for(const ArraySecret& session, const wire::ArrayConnectionEnd& party);
+
 /// HMAC (RFC 2104) with SHA-256 of some pieces, one after another.
 Octets<32> hmac_sha256(ConstBuffer key, std::span<const ConstBuffer> pieces);
 

@@ -52,11 +52,13 @@ void BoxNode::start(Started told) {
     if (!links_) return refuse_to_start("there is no memory for RDMA");
     if (!wire::is_array_name(options_.name))
         return refuse_to_start("a box's name has small letters, digits, '-' and '.', 63 at most");
+    if (wire::is_number(options_.name))
+        return refuse_to_start("a box's name has a letter: it could be taken for a place");
     const auto octets = world_.read_file(facts_path());
     if (!octets && octets.error().code == Code::not_found) return become_somebody();
     if (!octets) return refuse_to_start(facts_path() + ": " + to_text(octets.error()));
     if (auto refusal = take_facts(*octets)) return refuse_to_start(*std::move(refusal));
-    remove_begun_parts();
+    remove_begun_parts(0);
 }
 
 std::optional<std::string> BoxNode::take_facts(ConstBuffer octets) {
@@ -82,14 +84,20 @@ void BoxNode::become_somebody() {
 }
 
 /// Whatever was not yet there, or no more, when the box last stopped.
-void BoxNode::remove_begun_parts() {
-    std::erase_if(facts_.parts, [&](const wire::ArrayBoxPart& part) {
-        return part.begun && world_.remove_disk(path_of(part.volume)).has_value();
-    });
-    save([this](Result<void> saved) {
-        if (!saved) return refuse_to_start(facts_path() + ": " + to_text(saved.error()));
-        load_parts();
-    });
+void BoxNode::remove_begun_parts(std::size_t from) {
+    while (from < facts_.parts.size() && !facts_.parts[from].begun) ++from;
+    if (from == facts_.parts.size())
+        return save([this](Result<void> saved) {
+            if (!saved) return refuse_to_start(facts_path() + ": " + to_text(saved.error()));
+            load_parts();
+        });
+    world_.remove_disk(
+        path_of(facts_.parts[from].volume), [this, from, alive = alive_](Result<void> removed) {
+            if (!*alive) return;
+            if (!removed) return remove_begun_parts(from + 1);
+            facts_.parts.erase(facts_.parts.begin() + static_cast<std::ptrdiff_t>(from));
+            remove_begun_parts(from);
+        });
 }
 
 void BoxNode::load_parts() {
@@ -229,16 +237,22 @@ void BoxNode::receive(Call& call) {
         case wire::ArrayAction::dismiss_host:
             if (whole) return take_peers(call, *command);
             break;
+        case wire::ArrayAction::store_volume:
+            if (room_wanted(*command)) return change(call);
+            break;
         default:
             break;
     }
-    auto* part = find_part(command->address.volume);
-    if (part == nullptr) {
-        const auto outcome = check(command->address);
-        return answer(call, outcome == Outcome::done ? Outcome::wrong_volume : outcome);
+    give_to_part(call, *command);
+}
+
+void BoxNode::give_to_part(Call& call, const Command& command) {
+    if (auto* part = find_part(command.address.volume)) {
+        part->box().tick(world_.now());
+        return part->box().receive(ticket_of(call), command.block, command.parameters);
     }
-    part->box().tick(world_.now());
-    part->box().receive(ticket_of(call), command->block, command->parameters);
+    const auto outcome = check(command.address);
+    answer(call, outcome == Outcome::done ? Outcome::wrong_volume : outcome);
 }
 
 BoxPart* BoxNode::find_part(const wire::VolumeIdentity& volume) {
@@ -304,9 +318,13 @@ void BoxNode::take_peers(Call& call, const Command& command) {
                 links_->forget(wire::box_end(before));
         return answer(call, know(*boxes) ? Outcome::done : Outcome::no_room);
     }
-    const auto host = decode<wire::ArrayHostAdmission>(command.parameters);
+    auto host = decode<wire::ArrayHostAdmission>(command.parameters);
     if (!host || command.parameters.size() != wire_size<wire::ArrayHostAdmission>())
         return answer(call, Outcome::malformed);
+    // Of the controller itself, where it has many addresses and does not know which of them.
+    if (host->network_address == Octets<16>{})
+        if (auto from = server_.origin_of(call.sender()))
+            host->network_address = network_address_of(from->host).value_or(Octets<16>{});
     if (command.block.action == wire::ArrayAction::admit_host)
         return answer(call, know(*host) ? Outcome::done : Outcome::no_room);
     dismiss(host->host);

@@ -83,14 +83,13 @@ private:
     void meet(std::span<const wire::ArrayPeer> boxes) override;
     void admit(const wire::ArrayHostAdmission& host) override;
     void dismiss(wire::HostSession host) override;
-    Result<std::unique_ptr<BlockDevice>> larger_disk(BoxPart& part, std::uint64_t octets) override;
 
     // Starting.
     std::string path_of(const wire::VolumeIdentity& volume) const;
     std::string facts_path() const { return options_.folder + "/box"; }
     void become_somebody();
     std::optional<std::string> take_facts(ConstBuffer octets);
-    void remove_begun_parts();
+    void remove_begun_parts(std::size_t from);
     void load_parts();
     void load_part(const wire::ArrayBoxPart& entry);
     std::optional<std::string> judge(const BoxPart& part, const wire::ArrayBoxPart& entry) const;
@@ -104,6 +103,7 @@ private:
     Outcome check(const wire::ArrayAddress& address) const;
     void answer(Call& call, Outcome outcome);
     void describe(Call& call);
+    void give_to_part(Call& call, const Command& command);
     void take_peers(Call& call, const Command& command);
     bool know(std::span<const wire::ArrayPeer> boxes);
     bool know(const wire::ArrayHostAdmission& host);
@@ -112,6 +112,7 @@ private:
     void change(Call& call);
     void begin_change(Call& call);
     void end_change(Call& call, Outcome outcome);
+    void next_change();
     void save(std::function<void(Result<void>)> then);
     void take_epoch(Call& call, const Command& command);
     std::vector<BoxPart*> parts_behind() const;
@@ -121,8 +122,12 @@ private:
     Outcome judge_superblock(const wire::ArraySuperblock& superblock,
                              const wire::ArrayAddress& address);
     void make_part(Call& call, const wire::ArraySuperblock& superblock);
+    void disk_made(Call& call, const wire::ArraySuperblock& superblock, Result<void> made);
     void keep_part(Call& call, std::unique_ptr<BoxPart> part);
     void undo_part(Call& call, const wire::VolumeIdentity& volume, Outcome outcome);
+    /// The disk of a part that is to have more: none if it has enough, or cannot.
+    std::optional<std::uint64_t> room_wanted(const Command& command);
+    void grow_part(Call& call, const Command& command);
     void delete_part(Call& call, const Command& command);
     void keep_after_all(Call& call, const wire::VolumeIdentity& volume, Result<void> why);
     Result<std::unique_ptr<BoxWindows>> take_windows();

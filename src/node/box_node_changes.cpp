@@ -28,6 +28,8 @@ void BoxNode::begin_change(Call& call) {
             return create_part(call, *command);
         case wire::ArrayAction::delete_part:
             return delete_part(call, *command);
+        case wire::ArrayAction::store_volume:
+            return grow_part(call, *command);
         default:
             return take_epoch(call, *command);
     }
@@ -35,6 +37,10 @@ void BoxNode::begin_change(Call& call) {
 
 void BoxNode::end_change(Call& call, Outcome outcome) {
     answer(call, outcome);
+    next_change();
+}
+
+void BoxNode::next_change() {
     changes_.pop_front();
     if (changes_.empty()) return;
     // Not from inside the end of the one before: they could be many.
@@ -152,8 +158,20 @@ void BoxNode::make_part(Call& call, const wire::ArraySuperblock& superblock) {
     auto windows = take_windows();
     if (!windows) return undo_part(call, volume, Outcome::no_room);
     spare_windows_.push_back(std::move(*windows));
-    auto made = world_.remove_disk(path);
-    if (made) made = world_.provide_disk(path, facts_.parts.back().size);
+    auto made = [this, &call, superblock, alive = alive_](Result<void> outcome) {
+        if (*alive) disk_made(call, superblock, outcome);
+    };
+    // Whatever was there before is nobody's.
+    world_.remove_disk(path, [this, path, size = facts_.parts.back().size, made,
+                              alive = alive_](Result<void> removed) {
+        if (!*alive || !removed) return made(removed);
+        world_.provide_disk(path, size, made);
+    });
+}
+
+void BoxNode::disk_made(Call& call, const wire::ArraySuperblock& superblock, Result<void> made) {
+    const auto& volume = superblock.volume.volume;
+    const auto path = path_of(volume);
     auto disk = made ? world_.open_disk({.path = path})
                      : Result<std::unique_ptr<BlockDevice>>(made.error());
     if (!disk) {
@@ -194,23 +212,56 @@ void BoxNode::keep_part(Call& call, std::unique_ptr<BoxPart> part) {
 
 /// What was begun goes; if the file cannot be told, the next start removes it.
 void BoxNode::undo_part(Call& call, const wire::VolumeIdentity& volume, Outcome outcome) {
-    auto* entry = facts_.find(volume);
-    entry->begun = true;
-    if (world_.remove_disk(path_of(volume)))
-        facts_.parts.erase(facts_.parts.begin() + (entry - facts_.parts.data()));
-    save([this, &call, outcome](Result<void>) { end_change(call, outcome); });
+    facts_.find(volume)->begun = true;
+    world_.remove_disk(
+        path_of(volume), [this, &call, volume, outcome, alive = alive_](Result<void> removed) {
+            if (!*alive) return;
+            if (removed)
+                std::erase_if(facts_.parts, [&](auto& part) { return part.volume == volume; });
+            save([this, &call, outcome](Result<void>) { end_change(call, outcome); });
+        });
 }
 
-/// The file learns of it when it is next replaced; until then the disk itself says how large it is.
-Result<std::unique_ptr<BlockDevice>> BoxNode::larger_disk(BoxPart& part, std::uint64_t octets) {
-    auto* entry = facts_.find(part.volume());
-    if (octets > entry->size + free_bytes()) return Error{.code = Code::exhausted};
-    const auto path = path_of(part.volume());
-    if (auto grown = world_.provide_disk(path, octets); !grown) return grown.error();
-    WEFT_TRY(auto disk, world_.open_disk({.path = path}));
-    entry->size = disk->traits().size;
-    tell("the part of volume " + raid::text_of_field(part.superblock().volume.name) + " has grown");
-    return disk;
+std::optional<std::uint64_t> BoxNode::room_wanted(const Command& command) {
+    const auto* part = find_part(command.address.volume);
+    if (part == nullptr || check(command.address) != Outcome::done) return std::nullopt;
+    const auto volume =
+        decode<wire::ArrayVolume>(command.parameters.subspan(wire_size<wire::ArrayAddress>()));
+    const auto octets = volume ? part->room_for(*volume) : std::nullopt;
+    if (!octets || *octets <= part->size()) return std::nullopt;
+    const auto* entry = facts_.find(part->volume());
+    return *octets <= entry->size + free_bytes() ? octets : std::nullopt;
+}
+
+/// The disk grows first, beside the loop; the part then finds that it has. The box's file learns of
+/// it when it is next replaced: until then the disk itself says how large it is.
+void BoxNode::grow_part(Call& call, const Command& command) {
+    const auto octets = room_wanted(command);
+    auto go_on = [this, &call] {
+        // In this order: its answer may be the last that somebody waits for.
+        const auto again = parse(call);
+        next_change();
+        give_to_part(call, *again);
+    };
+    if (!octets) return go_on();
+    const auto path = path_of(command.address.volume);
+    world_.provide_disk(
+        path, *octets,
+        [this, path, volume = command.address.volume, go_on, alive = alive_](Result<void> grown) {
+            if (!*alive) return;
+            auto disk = grown ? world_.open_disk({.path = path})
+                              : Result<std::unique_ptr<BlockDevice>>(grown.error());
+            if (!disk) {
+                tell(path + ": " + to_text(disk.error()));
+            } else {
+                auto& part = *find_part(volume);
+                facts_.find(volume)->size = (*disk)->traits().size;
+                part.use(std::move(*disk));
+                tell("the part of volume " + raid::text_of_field(part.superblock().volume.name) +
+                     " has grown");
+            }
+            go_on();
+        });
 }
 
 void BoxNode::delete_part(Call& call, const Command& command) {

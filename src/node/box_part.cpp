@@ -60,11 +60,19 @@ Result<void> BoxPart::take_superblocks() {
     return {};
 }
 
+std::optional<std::uint64_t> BoxPart::room_for(const wire::ArrayVolume& volume) const {
+    auto grown = superblock();
+    const auto most = ~std::uint64_t{0} / 2 - grown.data_offset;  // with checksums it takes more
+    if (volume.chunk_bytes == 0 || volume.stripes > most / volume.chunk_bytes) return std::nullopt;
+    grown.volume = volume;
+    grown.data_length = volume.stripes * volume.chunk_bytes;
+    return raid::part_length(grown);
+}
+
+/// The disk has grown already, if it could (BoxNode::grow_part).
 Result<void> BoxPart::make_room(std::uint64_t octets) {
     if (octets <= size()) return {};
-    WEFT_TRY(auto disk, owner_.larger_disk(*this, octets));
-    disk_->use(std::move(disk));
-    return {};
+    return Error{.code = Code::exhausted};
 }
 
 void BoxPart::start(std::unique_ptr<BoxWindows> windows, raid::PeerTransfers& peers) {

@@ -23,9 +23,6 @@ public:
     virtual void meet(std::span<const wire::ArrayPeer> boxes) = 0;
     virtual void admit(const wire::ArrayHostAdmission& host) = 0;
     virtual void dismiss(wire::HostSession host) = 0;
-    /// Its disk, with so many octets at least; `exhausted` if the box has no room for that.
-    virtual Result<std::unique_ptr<BlockDevice>> larger_disk(BoxPart& part,
-                                                             std::uint64_t octets) = 0;
 
 protected:
     ~BoxPartOwner() = default;
@@ -59,6 +56,10 @@ public:
     }
     const wire::VolumeIdentity& volume() const { return superblock().volume.volume; }
     std::uint64_t size() const { return disk_->traits().size; }
+    /// What its disk must have for this to be its volume; none: no disk has that much.
+    std::optional<std::uint64_t> room_for(const wire::ArrayVolume& volume) const;
+    /// The same disk, larger.
+    void use(std::unique_ptr<BlockDevice> disk) { disk_->use(std::move(disk)); }
     bool idle() const { return !told_ && (!box_ || box_->idle()); }
     bool has_lost_its_journal() const { return journaled_ && journaled_->has_failed(); }
 

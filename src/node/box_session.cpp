@@ -54,8 +54,14 @@ public:
         prepare(wire::LogicalUnit{}, block_, iscsi::Effect::once);
         out_ = parameters_;
         in_ = room_;
-        if (!out_.empty()) set_data_out({&out_, 1}, static_cast<std::uint32_t>(out_.size()));
-        if (!in_.empty()) set_data_in({&in_, 1}, static_cast<std::uint32_t>(in_.size()));
+        const auto size_out = static_cast<std::uint32_t>(out_.size());
+        const auto size_in = static_cast<std::uint32_t>(in_.size());
+        if (!out_.empty() && !in_.empty())
+            set_data_both({&out_, 1}, size_out, {&in_, 1}, size_in);
+        else if (!out_.empty())
+            set_data_out({&out_, 1}, size_out);
+        else if (!in_.empty())
+            set_data_in({&in_, 1}, size_in);
         session.submit(*this);
     }
 

@@ -65,6 +65,7 @@ ControllerBox::ControllerBox(World& world, IscsiTransport& transport, Controller
 
 ControllerBox::~ControllerBox() {
     *alive_ = false;
+    tell_held({.code = Code::disconnected});
 }
 
 std::optional<Octets<16>> ControllerBox::network_address() {
@@ -93,19 +94,41 @@ SteeringTag ControllerBox::window_tag(const wire::VolumeIdentity& volume, std::u
 
 // ------------------------------------------------------------------------------------- commands
 
+void ControllerBox::pass(const wire::ArrayCommandBlock& block, std::vector<std::byte> parameters,
+                         std::size_t room_in, BoxSession::Told told) {
+    if (owner_.may_act()) {
+        // As late as can be: it says how much longer this is so.
+        raid::stamp_lease(block, parameters, owner_.lease_ms());
+        return link_.send(block, std::move(parameters), room_in, std::move(told));
+    }
+    if (held_.size() < BoxSession::commands_max)
+        return held_.push_back({block, std::move(parameters), room_in, std::move(told)});
+    link_.drop({.code = Code::exhausted});
+    world_.defer([told = std::move(told)] { told(Error{.code = Code::exhausted}); });
+}
+
+void ControllerBox::go_on() {
+    for (auto& each : std::exchange(held_, {}))
+        pass(each.block, std::move(each.parameters), each.room_in, std::move(each.told));
+}
+
+void ControllerBox::tell_held(Error why) {
+    for (auto& each : std::exchange(held_, {})) each.told(why);
+}
+
 void ControllerBox::send(const raid::EncodedOrder& command, Told told) {
-    link_.send(command.command_block, command.parameters, 0,
-               [told = std::move(told)](Result<BoxReply> reply) {
-                   told(reply ? std::optional(reply->answer) : std::nullopt);
-               });
+    pass(command.command_block, command.parameters, 0,
+         [told = std::move(told)](Result<BoxReply> reply) {
+             told(reply ? std::optional(reply->answer) : std::nullopt);
+         });
 }
 
 void ControllerBox::send(ArrayAction action, const wire::ArrayAddress& address,
                          std::span<const std::byte> rest, Told told) {
     raid::EncodedOrder command;
     const auto head = encoded(address);
-    command.parameters.assign(head.begin(), head.end());
-    command.parameters.insert(command.parameters.end(), rest.begin(), rest.end());
+    command.parameters.resize(head.size() + rest.size());
+    std::ranges::copy(rest, std::ranges::copy(head, command.parameters.begin()).out);
     command.command_block = {
         .action = action,
         .transaction = {},
@@ -115,11 +138,11 @@ void ControllerBox::send(ArrayAction action, const wire::ArrayAddress& address,
 }
 
 void ControllerBox::ask(const raid::EncodedOrder& command, ToldData told) {
-    link_.send(command.command_block, command.parameters, recall_bytes,
-               [told = std::move(told)](Result<BoxReply> reply) {
-                   if (!reply) return told(std::nullopt, {});
-                   told(reply->answer, reply->data);
-               });
+    pass(command.command_block, command.parameters, recall_bytes,
+         [told = std::move(told)](Result<BoxReply> reply) {
+             if (!reply) return told(std::nullopt, {});
+             told(reply->answer, reply->data);
+         });
 }
 
 void ControllerBox::describe(std::function<void(bool)> told) {
@@ -127,14 +150,13 @@ void ControllerBox::describe(std::function<void(bool)> told) {
                                         .transaction = {},
                                         .parameter_length = 0,
                                         .control = {}};
-    link_.send(block, {}, description_bytes,
-               [this, told = std::move(told)](Result<BoxReply> reply) {
-                   if (!reply || reply->answer.outcome != ArrayOutcome::done) return told(false);
-                   auto facts = parse_box_description(reply->data);
-                   if (!facts) return told(false);
-                   facts_ = std::move(*facts);
-                   told(true);
-               });
+    pass(block, {}, description_bytes, [this, told = std::move(told)](Result<BoxReply> reply) {
+        if (!reply || reply->answer.outcome != ArrayOutcome::done) return told(false);
+        auto facts = parse_box_description(reply->data);
+        if (!facts) return told(false);
+        facts_ = std::move(*facts);
+        told(true);
+    });
 }
 
 void ControllerBox::meet(std::function<void(bool)> told) {
@@ -272,6 +294,7 @@ void ControllerBox::session_down(Error why) {
     ++session_;
     up_ = met_ = false;
     told_hosts_.clear();
+    tell_held(why);
     trouble_ = "it cannot be reached: " + to_text(why);
     owner_.box_down(*this, trouble_);
 }

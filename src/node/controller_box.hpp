@@ -35,6 +35,10 @@ class ControllerBoxOwner {
 public:
     virtual wire::ClusterIdentity cluster() const = 0;
     virtual wire::Epoch epoch() const = 0;
+    /// We are in office, and sure of it at this moment: boxes may be told something.
+    virtual bool may_act() const = 0;
+    /// How much longer, for the boxes to know; 0: without end.
+    virtual std::uint32_t lease_ms() const = 0;
     virtual std::vector<wire::ArrayPeer> peers_of(const ControllerBox& box) = 0;
     virtual std::vector<wire::ArrayHostAdmission> hosts_of(const ControllerBox& box) = 0;
     /// The others are to meet this box; told when all of them that are up have heard of it.
@@ -83,6 +87,8 @@ public:
     /// The same, made here.
     void send(wire::ArrayAction action, const wire::ArrayAddress& address,
               std::span<const std::byte> rest, Told told);
+    /// What was held back while it was doubtful whether we may act goes now.
+    void go_on();
     /// Of a volume's, where data comes back: recall.
     void ask(const raid::EncodedOrder& command, ToldData told);
     /// With a new session: it is to hear of another epoch.
@@ -101,6 +107,18 @@ public:
                            wire::TransactionNumber transaction) const;
 
 private:
+    /// A command while it is doubtful whether we may act.
+    struct Held {
+        wire::ArrayCommandBlock block;
+        std::vector<std::byte> parameters;
+        std::size_t room_in;
+        BoxSession::Told told;
+    };
+
+    /// All commands go this way: at once, or when we may.
+    void pass(const wire::ArrayCommandBlock& block, std::vector<std::byte> parameters,
+              std::size_t room_in, BoxSession::Told told);
+    void tell_held(Error why);
     void session_up();
     void session_down(Error why);
     void described();
@@ -127,6 +145,7 @@ private:
     std::uint64_t session_ = 0;  ///< counts them: an answer of an old one means nothing
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
     std::unique_ptr<Timer> ask_again_;
+    std::vector<Held> held_;  ///< no more than a session takes
     BoxSession link_;
 };
 

@@ -23,16 +23,6 @@ struct ControllerNode::Adding {
     Told told;
 };
 
-namespace {
-
-std::string written(const Address& address) {
-    const bool bracketed = address.host.find(':') != std::string::npos;
-    return (bracketed ? "[" + address.host + "]" : address.host) + ":" +
-           std::to_string(address.port);
-}
-
-}  // namespace
-
 void ControllerNode::forget_later(std::unique_ptr<ControllerBox> box) {
     std::shared_ptr<ControllerBox> over = std::move(box);
     world_.defer([over] {});  // it may be telling us something right now
@@ -55,12 +45,7 @@ std::string ControllerNode::box_name(const wire::BoxIdentity& box) const {
 }
 
 bool ControllerNode::is_member(const wire::BoxIdentity& box) const {
-    return std::ranges::any_of(volumes_, [&](const auto& each) {
-        const auto& members = each.second->manager().volume().members;
-        return std::ranges::any_of(members, [&](const auto& member) {
-            return member.state != wire::ArrayMemberState::none && member.box == box;
-        });
-    });
+    return std::ranges::any_of(volumes_, [&](const auto& each) { return claims(each.first, box); });
 }
 
 // ----------------------------------------------------------------------------- add and remove
@@ -69,9 +54,14 @@ void ControllerNode::add_box(const std::string& name, const Address& address, bo
                              Told told) {
     if (!wire::is_array_name(name))
         return told("'" + name + "' is no name for a box: small letters, digits, '-' and '.'");
+    if (wire::is_number(name))
+        return told("'" + name + "' is no name for a box: it could be taken for a place");
     const bool comes = std::ranges::any_of(
         adding_, [&](const auto& each) { return each.second->box->name() == name; });
-    if (find_box(name) != nullptr || comes) return told("there is a box " + name + " already");
+    // One that is away may be somewhere else by now.
+    const auto* known = find_box(name);
+    const bool moved = known != nullptr && !known->is_up() && known->address() != address;
+    if ((known != nullptr && !moved) || comes) return told("there is a box " + name + " already");
     if (boxes_.size() + adding_.size() >= boxes_max) return told("there are too many boxes");
     const auto text = written(address);
     if (wire::ArrayBoxRecord record; !raid::set_field(record.address, text))
@@ -97,20 +87,21 @@ void ControllerNode::keep_box(std::uint64_t number) {
     adding.patience->cancel();
     adding.keeping = true;
     const auto identity = *adding.box->identity();
-    if (boxes_.contains(identity))
+    const auto* namesake = find_box(adding.box->name());
+    if (namesake != nullptr && namesake->identity() != identity)
+        return added(number, "another box has that name, and is only away");
+    if (auto* known = find_box(identity); known != nullptr && (known != namesake || known->is_up()))
         return added(number, "it is the box that is known as " + box_name(identity));
     wire::ArrayBoxRecord record{
         .box = identity, .name = {}, .address = {}, .size = adding.box->facts()->box.size};
     (void)raid::set_field(record.name, adding.box->name());
     (void)raid::set_field(record.address, adding.address_text);
-    box_records_[identity] = record;
     keep({{box_record_name(identity), raid::encode_record(record)}},
-         [this, number, alive = alive_](Result<void> kept) {
+         [this, number, record, alive = alive_](Result<void> kept) {
              if (!*alive) return;
-             if (!kept)
-                 added(number, "that could not be kept: " + to_text(kept.error()));
-             else
-                 added(number, std::nullopt);
+             if (!kept) return added(number, "that could not be kept: " + to_text(kept.error()));
+             box_records_[record.box] = record;
+             added(number, std::nullopt);
          });
 }
 
@@ -126,9 +117,13 @@ void ControllerNode::added(std::uint64_t number, Refusal refusal) {
         return adding->told(sentence);
     }
     const auto identity = *adding->box->identity();
-    auto& box = *(boxes_[identity] = std::move(adding->box));
-    note("", box.name(), "added");
-    // One that has a place already was not introduced to those who have the others.
+    auto before = std::exchange(boxes_[identity], std::move(adding->box));
+    auto& box = *boxes_[identity];
+    const bool moved = before != nullptr;
+    note("", box.name(), moved ? "is at " + adding->address_text + " now" : "added");
+    if (moved) forget_later(std::move(before));
+    if (links_) links_->let_in(wire::host_end(own_session), wire::box_end(identity));
+    // One that has a place already was not introduced, here, to those who have the others.
     if (!acquaintances_[identity].empty())
         box.begin_again();
     else if (box.is_up())
@@ -168,8 +163,9 @@ class ControllerNode::Joining final : public raid::MetadataElection {
 public:
     Joining(ControllerNode& owner, wire::ClusterIdentity cluster, wire::Epoch later_than,
             std::function<void(bool)> told)
-        : owner_(owner), cluster_(cluster), told_(std::move(told)) {
+        : owner_(owner), cluster_(cluster), asked_(owner.world_.now()), told_(std::move(told)) {
         beyond = later_than;
+        owner.lease_.fill_in(*this);
     }
 
     void completed(Result<void> outcome) override {
@@ -177,12 +173,14 @@ public:
         --owner_.commits_;
         owner_.joining_ = false;
         if (!outcome) return told_(false);
+        owner_.lease_.moved_to(epoch, asked_);
         owner_.joined(cluster_, epoch, told_);
     }
 
 private:
     ControllerNode& owner_;
     wire::ClusterIdentity cluster_;
+    Instant asked_;
     std::function<void(bool)> told_;
 };
 
@@ -217,11 +215,18 @@ void ControllerNode::joined(wire::ClusterIdentity cluster, wire::Epoch epoch,
 
 // -------------------------------------------------------------------------------- up and down
 
+/// What boxes were to be told, and could not while our office was in doubt.
+void ControllerNode::go_on() {
+    for (const auto& [identity, box] : boxes_) box->go_on();
+    for (const auto& [number, adding] : adding_) adding->box->go_on();
+}
+
 void ControllerNode::box_up(ControllerBox& box) {
     for (const auto& [number, adding] : adding_)
         if (adding->box.get() == &box) return adding->keeping ? void() : keep_box(number);
     troubles_.erase(box.name());
     note("", box.name(), "up");
+    if (links_) links_->let_in(wire::host_end(own_session), wire::box_end(*box.identity()));
     for (const auto& [identity, volume] : volumes_) volume->box_up(box);
     // Those that came earlier have not heard of it if it is new to the volume, or they are.
     give_spares();
@@ -236,6 +241,8 @@ void ControllerNode::box_down(ControllerBox& box, const std::string& why) {
         note("", box.name(), "down: " + why);
     }
     if (!box.identity()) return;
+    // Our own memory, where we are the host, is closed to it as that of other hosts is.
+    if (links_) links_->bar(wire::host_end(own_session), wire::box_end(*box.identity()));
     // Commands of a session keep their order: whatever volumes tell the others next, they have
     // forgotten the box by then.
     introduce(box, [] {});
@@ -301,6 +308,7 @@ void ControllerNode::make_part(ControllerBox& box, const wire::ArraySuperblock& 
     auto address = box.whole();
     address.volume = superblock.volume.volume;
     address.generation = superblock.volume.generation;
+    admit_hosts_at(box, superblock.volume.volume);
     box.send(wire::ArrayAction::create_part, address, encoded(superblock),
              [this, identity = *box.identity(), volume = superblock.volume, told = std::move(told),
               alive = alive_](std::optional<wire::ArrayAnswer> answer) {
@@ -328,8 +336,10 @@ void ControllerNode::give_spares() {
         auto volume = volumes_.find(wanted->first);
         auto spare = std::ranges::find_if(spares_, [&](const auto& each) {
             const auto* box = find_box(each);
-            return box != nullptr && box->is_up() && !is_member(each) &&
-                   (volume == volumes_.end() || !lacks_room_for_part(*box, *volume->second));
+            if (box == nullptr || !box->is_up() || is_member(each)) return false;
+            // One that had a place there before has a part that must go first.
+            return volume == volumes_.end() || (!box->facts()->parts.contains(wanted->first) &&
+                                                !lacks_room_for_part(*box, *volume->second));
         });
         if (volume != volumes_.end() && spare == spares_.end()) {
             ++wanted;

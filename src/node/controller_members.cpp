@@ -50,6 +50,7 @@ std::optional<std::uint8_t> ControllerNode::place_of(const ControllerVolume& vol
                                                      const std::string& member) {
     const auto& known = volume.manager().volume();
     std::uint8_t place = 0;
+    if (member.size() > 1 && member.starts_with('0')) return std::nullopt;
     const auto* end = member.data() + member.size();
     if (auto [stopped, fault] = std::from_chars(member.data(), end, place);
         fault == std::errc{} && stopped == end)
@@ -78,12 +79,14 @@ void ControllerNode::replace_member(const std::string& volume, const std::string
     if (other == nullptr) return told("there is no box " + box);
     if (!other->is_up()) return told(box + " is not up: " + other->trouble());
     const auto identity = *other->identity();
-    if (auto* found = find_volume(volume))
-        for (const auto& each : found->manager().volume().members)
-            if (each.box == identity && each.state != wire::ArrayMemberState::none)
-                return told(box + " is part of " + volume + " already");
-    if (auto* found = find_volume(volume))
+    if (auto* found = find_volume(volume)) {
+        if (claims(found->identity(), identity))
+            return told(box + " is part of " + volume + " already");
+        if (other->facts()->parts.contains(found->identity()))
+            return told(box + " has an old part of " + volume + ": weft box clean " + box +
+                        " removes it");
         if (auto refusal = lacks_room_for_part(*other, *found)) return told(refusal);
+    }
     with_member(volume, member, told,
                 [&](ControllerVolume& found, std::uint8_t place) -> Result<void> {
                     auto replaced = found.manager().replace(place, identity);
@@ -123,13 +126,14 @@ std::vector<BoxReport> ControllerNode::boxes() const {
                          .up = box->is_up(),
                          .trouble = box->trouble(),
                          .spare = spares_.contains(identity),
-                         .volumes = {}};
+                         .volumes = {},
+                         .unclaimed = {}};
         if (const auto& facts = box->facts()) {
             report.size = facts->box.size;
             report.free = facts->box.free;
             for (const auto& [volume, part] : facts->parts) {
                 const auto name = raid::text_of_field(part.superblock.volume.name);
-                report.volumes.push_back(volumes_.contains(volume) ? name : name + " (unclaimed)");
+                (claims(volume, identity) ? report.volumes : report.unclaimed).push_back(name);
             }
         }
         reports.push_back(std::move(report));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Taking office, and what the parts of a controller need of each other.
+// Taking office, what a controller remembers, and what its parts need of each other.
 #include "node/controller_node.hpp"
 
 #include <algorithm>
@@ -12,19 +12,13 @@
 
 namespace weft::node {
 struct ControllerNode::Start final {
-    struct Election final : raid::MetadataElection {
-        explicit Election(ControllerNode& node) : owner(node) {}
-        void completed(Result<void> outcome) override { owner.elected(outcome); }
-        ControllerNode& owner;
-    };
     struct Reading final : raid::MetadataReading {
         explicit Reading(ControllerNode& node) : owner(node) {}
         void completed(Result<void> outcome) override { owner.remembered(outcome); }
         ControllerNode& owner;
     };
-    explicit Start(ControllerNode& owner) : election(owner), reading(owner) {}
+    explicit Start(ControllerNode& owner) : reading(owner) {}
 
-    Election election;
     Reading reading;
     std::function<void(Result<Address>)> told;
 };
@@ -39,10 +33,7 @@ public:
     void completed(Result<void> outcome) override {
         const std::unique_ptr<Commit> self(this);
         --owner_.commits_;
-        if (!outcome && outcome.error().code == Code::access_denied && !owner_.deposed_) {
-            owner_.deposed_ = true;
-            owner_.note("", "", "another controller has taken office: this one changes nothing");
-        }
+        if (!outcome && outcome.error().code == Code::access_denied) owner_.lease_.depose();
         told_(outcome);
     }
 
@@ -56,7 +47,16 @@ ControllerNode::ControllerNode(World& world, raid::MetadataStore& store, Options
       store_(store),
       options_(std::move(options)),
       transport_(world, {}),
-      server_(std::make_unique<IscsiServer>(world, options_.server)) {
+      server_(std::make_unique<IscsiServer>(world, options_.server)),
+      lease_(world, store, options_.office,
+             {.won = [this](Result<wire::Epoch> epoch) { elected(epoch); },
+              .news =
+                  [this](const std::string& sentence) {
+                      if (waiting_) waiting_(sentence);
+                  },
+              .doubtful = [this](bool doubtful) { doubted(doubtful); },
+              .deposed = [this] { lost_office(); }}),
+      step_down_timer_(world.make_timer([this] { step_down_when_idle(); })) {
     if (auto* device = server_->rdma_device())
         links_ = std::make_unique<ArrayLinks>(world, *device, ArrayLinks::Options{});
     server_->on_rdma_request([this](std::unique_ptr<verbs::ConnectionRequest>& request) {
@@ -67,6 +67,7 @@ ControllerNode::ControllerNode(World& world, raid::MetadataStore& store, Options
 
 ControllerNode::~ControllerNode() {
     *alive_ = false;
+    step_down_timer_.reset();
     server_->on_rdma_request({});
     for (auto& timer : timers_) timer->reset();
     // What is told on the way finds no box any more; transfers end before what they are about.
@@ -81,18 +82,28 @@ ControllerNode::~ControllerNode() {
 }
 
 void ControllerNode::start(std::function<void(Result<Address>)> told) {
+    // Whoever comes too early is told to come later; management may ask what it waits for.
+    server_->node().refuse_logins();
+    auto listening = server_->listen(options_.listen);
+    if (!listening) {
+        world_.defer([told = std::move(told), why = listening.error()] { told(why); });
+        return;
+    }
+    address_ = *listening;
     start_ = std::make_shared<Start>(*this);
     start_->told = std::move(told);
-    store_.elect(start_->election);
+    lease_.seek("at " + written(address_));
 }
 
-void ControllerNode::elected(Result<void> outcome) {
+void ControllerNode::elected(Result<wire::Epoch> outcome) {
     if (!outcome) return std::exchange(start_, nullptr)->told(outcome.error());
-    epoch_ = start_->election.epoch;
+    epoch_ = *outcome;
+    ++commits_;  // the store is at work
     store_.read(start_->reading);
 }
 
 void ControllerNode::remembered(Result<void> outcome) {
+    --commits_;
     auto fail = [this](Error why) { std::exchange(start_, nullptr)->told(why); };
     if (!outcome) return fail(outcome.error());
     auto known = read_controller_records(start_->reading.records);
@@ -102,8 +113,7 @@ void ControllerNode::remembered(Result<void> outcome) {
     controller_ = known->cluster ? known->cluster->controller : octets_of_chance<16>(world_);
     box_records_ = std::move(known->boxes);
     spares_ = std::move(known->spares);
-    auto opened = open();
-    if (!opened) return fail(opened.error());
+    if (auto opened = open(); !opened) return fail(opened.error());
     for (const auto& [identity, volume] : known->volumes) {
         if (auto added = add_volume(volume, known->of_volumes[identity]); !added)
             return fail(added.error());
@@ -118,32 +128,35 @@ void ControllerNode::remembered(Result<void> outcome) {
     const wire::ArrayClusterRecord record{
         .cluster = cluster_, .epoch = epoch_, .controller = controller_};
     keep({{cluster_record_name, raid::encode_record(record)}},
-         [this, address = *opened, alive = alive_](Result<void> kept) {
+         [this, alive = alive_](Result<void> kept) {
              if (!*alive) return;
+             if (kept) server_->node().take_logins();
              auto told = std::move(std::exchange(start_, nullptr)->told);
-             told(kept ? Result<Address>(address) : Result<Address>(kept.error()));
+             told(kept ? Result<Address>(address_) : Result<Address>(kept.error()));
          });
 }
 
-/// Listens, and becomes a host of its own volumes where boxes can reach it.
-Result<Address> ControllerNode::open() {
-    WEFT_TRY(auto address, server_->listen(options_.listen));
-    if (!links_) return address;
+/// Becomes a host of its own volumes where boxes can reach it.
+Result<void> ControllerNode::open() {
+    if (!links_) return {};
     links_->set_office(cluster_, epoch_);
-    auto reach = options_.reach.value_or(address);
-    if (reach.port == 0) reach.port = address.port;
-    if (is_every_address(reach.host)) return address;
-    WEFT_TRY(auto numbers, world_.resolve(reach));
-    auto octets = network_address_of(numbers.front().host);
-    if (!octets) return address;
+    auto reach = options_.reach.value_or(address_);
+    if (reach.port == 0) reach.port = address_.port;
+    // All zero: where boxes see us come from.
+    std::optional<Octets<16>> octets = Octets<16>{};
+    if (!is_every_address(reach.host)) {
+        WEFT_TRY(auto numbers, world_.resolve(reach));
+        octets = network_address_of(numbers.front().host);
+    }
+    if (!octets) return {};
     const wire::ArrayHostAdmission self{.address = {},
                                         .host = own_session,
                                         .port = reach.port,
                                         .network_address = *octets,
                                         .secret = octets_of_chance<32>(world_)};
     links_->appear_as(wire::host_end(own_session), self.secret);
-    admitted_[own_session] = self;
-    return address;
+    admitted_[own_session] = {.host = self, .volume = std::nullopt};
+    return {};
 }
 
 void ControllerNode::keep(std::vector<raid::MetadataChange> changes,
@@ -173,28 +186,30 @@ void ControllerNode::happened(const ControllerVolume& volume, const raid::Volume
     auto what = raid::to_text(event.kind);
     if (event.why != wire::ArrayOutcome::done) what += ": " + raid::to_text(event.why);
     if (event.number != 0) what += " (" + std::to_string(event.number) + ")";
-    if (event.kind == raid::VolumeEventKind::deposed) deposed_ = true;
     const bool about_a_box = event.box != wire::BoxIdentity{};
     note(volume.name(), about_a_box ? box_name(event.box) : "", what);
+    if (event.kind == raid::VolumeEventKind::deposed) lease_.depose();
 }
 
 // ---------------------------------------------------------------------------------------- hosts
 
-void ControllerNode::admit_host(wire::ArrayHostAdmission host,
+void ControllerNode::admit_host(const wire::VolumeIdentity& volume, wire::ArrayHostAdmission host,
                                 std::function<void(std::optional<wire::ArrayHostAdmission>)> told) {
     if (admitted_.size() >= hosts_max) return told(std::nullopt);
     // Never the number of another controller's session: a box could still have that one's secret.
     host.host = wire::HostSession{static_cast<std::uint64_t>(epoch_) << 32 | (++sessions_ + 1)};
     host.secret = octets_of_chance<32>(world_);
-    admitted_[host.host] = host;
+    admitted_[host.host] = {.host = host, .volume = volume};
     if (links_ && options_.in_band)
-        (void)links_->know(wire::host_end(host.host), host.secret,
+        (void)links_->know(wire::host_end(host.host),
+                           secret_for(host.secret, wire::host_end(own_session)),
                            address_of(host.network_address, host.port));
     auto round = Round::make([told = std::move(told), host] { told(host); });
     // A box that is lost over it, or about to be up, hears of the host when it is.
     for (const auto& [identity, box] : boxes_)
-        if (box->is_up())
-            box->admit(host, [step = round->step()](std::optional<wire::ArrayAnswer>) { step(); });
+        if (box->is_up() && counts_on(volume, identity))
+            box->admit(admission_for(*box, host),
+                       [step = round->step()](std::optional<wire::ArrayAnswer>) { step(); });
     round->end();
 }
 
@@ -205,10 +220,44 @@ void ControllerNode::dismiss_host(wire::HostSession host) {
         if (box->is_up()) box->dismiss(host);
 }
 
-std::vector<wire::ArrayHostAdmission> ControllerNode::hosts_of(const ControllerBox&) {
+/// What of the session's secret is this box's.
+wire::ArrayHostAdmission ControllerNode::admission_for(const ControllerBox& box,
+                                                       wire::ArrayHostAdmission host) {
+    host.secret = secret_for(host.secret, wire::box_end(*box.identity()));
+    return host;
+}
+
+std::vector<wire::ArrayHostAdmission> ControllerNode::hosts_of(const ControllerBox& box) {
     std::vector<wire::ArrayHostAdmission> hosts;
-    for (const auto& [session, host] : admitted_) hosts.push_back(host);
+    for (const auto& [session, each] : admitted_)
+        if (!each.volume || counts_on(*each.volume, *box.identity()))
+            hosts.push_back(admission_for(box, each.host));
     return hosts;
+}
+
+void ControllerNode::admit_hosts_at(ControllerBox& box, const wire::VolumeIdentity& volume) {
+    for (const auto& [session, each] : admitted_)
+        if (each.volume == volume)
+            box.admit(admission_for(box, each.host), [](std::optional<wire::ArrayAnswer>) {});
+}
+
+void ControllerNode::dismiss_hosts_at(const wire::BoxIdentity& box,
+                                      const wire::VolumeIdentity& volume) {
+    auto* found = find_box(box);
+    if (found == nullptr || !found->is_up()) return;
+    for (const auto& [session, each] : admitted_)
+        if (each.volume == volume) found->dismiss(session);
+}
+
+bool ControllerNode::counts_on(const wire::VolumeIdentity& volume,
+                               const wire::BoxIdentity& box) const {
+    auto found = volumes_.find(volume);
+    if (found == volumes_.end()) return false;
+    const auto& members = found->second->manager().volume().members;
+    return std::ranges::any_of(members, [&](const auto& member) {
+        return member.box == box && member.state != wire::ArrayMemberState::none &&
+               member.state != wire::ArrayMemberState::absent;
+    });
 }
 
 }  // namespace weft::node

@@ -4,6 +4,9 @@
 // connections of boxes to its own memory, and what management sends. It sees no payload, but of
 // initiators that know nothing of arrays.
 //
+// It holds office under a lease (node/controller_lease.hpp). As long as it is not sure of it, and
+// when another has taken over, boxes are told nothing; a standby is a controller that still waits.
+//
 // Management is asked for in plain calls; a face turns words into them. Each tells once, later or
 // from inside: nothing, or why not, a sentence. What was refused changed nothing.
 #pragma once
@@ -15,6 +18,7 @@
 #include <set>
 
 #include "node/array_links.hpp"
+#include "node/controller_lease.hpp"
 #include "node/controller_records.hpp"
 #include "node/controller_volume.hpp"
 #include "node/iscsi_iser_transport.hpp"
@@ -27,13 +31,14 @@ public:
     struct Options {
         Address listen;
         /// Where boxes reach this controller, for initiators that know nothing of arrays. None:
-        /// where it listens, if that is an address and not all of them.
+        /// where it listens; if that is all addresses, where each box sees it come from.
         std::optional<Address> reach{};
         raid::VolumeManagerOptions volume{};
         /// All data goes by way of this controller: for comparison, and where boxes and hosts
         /// cannot reach each other.
         bool in_band = false;
         IscsiServer::Options server{};
+        ControllerLease::Options office{};
         std::string key{};  ///< of the cluster: boxes and this controller prove that they know it
         /// How long a box that is being added may take to answer.
         Duration add_patience = std::chrono::seconds(10);
@@ -55,14 +60,24 @@ public:
     /// Run the world until quiet() after stop().
     ~ControllerNode();
 
-    /// Takes office, remembers, and listens.
+    /// Listens, takes office, and remembers; told when it serves. `access_denied`: another
+    /// controller is in office. A standby waits until none is.
     void start(std::function<void(Result<Address>)> told);
+    /// Where it listens; from start() on.
+    const Address& address() const { return address_; }
+    /// While it waits: for what, a sentence.
+    void on_waiting(std::function<void(const std::string&)> hear) { waiting_ = std::move(hear); }
+    /// Another has taken office: this one has closed all sessions, and changes nothing any more.
+    void on_deposed(std::function<void()> hear) { hear_deposed_ = std::move(hear); }
     void on_event(std::function<void(const ControllerEvent&)> hear) { hear_ = std::move(hear); }
 
     /// `join`: if the box is of another cluster, become that cluster's controller; as long as there
     /// are no volumes here. For one whose state is lost: its volumes are assembled next.
     void add_box(const std::string& name, const Address& address, bool join, Told told);
     void remove_box(const std::string& name, Told told);
+    /// Removes the parts that no volume claims. `force`: also of volumes that could be assembled
+    /// from what boxes have.
+    void clean_box(const std::string& name, bool force, Told told);
     struct VolumeWishes {
         std::string name;
         raid::Level level{};
@@ -93,13 +108,20 @@ public:
     std::vector<HostReport> hosts() const;
     std::vector<SlowOperation> slow_operations() const;
     const std::deque<ControllerEvent>& events() const { return events_; }
+    OfficeReport office() const;
+    /// It serves: standbys, and those that have stepped down, do not.
+    bool in_office() const { return lease_.state() == ControllerLease::State::in_office; }
     wire::ClusterIdentity cluster() const override { return cluster_; }
     wire::Epoch epoch() const override { return epoch_; }
+    bool may_act() const override { return lease_.holds(); }
     bool deposed() const { return deposed_; }
 
     void drain() { server_->drain(); }
-    void stop() { server_->stop(); }
-    bool quiet() const { return server_->quiet() && commits_ == 0; }
+    /// Closes every connection; when nothing of theirs is under way any more, gives office back.
+    void stop();
+    bool quiet() const {
+        return server_->quiet() && commits_ == 0 && lease_.quiet() && !stepping_down_;
+    }
     IscsiServer& server() { return *server_; }
 
 private:
@@ -116,9 +138,12 @@ private:
               std::function<void(Result<void>)> told) override;
     void make_part(ControllerBox& box, const wire::ArraySuperblock& superblock,
                    ControllerBox::Told told) override;
-    void admit_host(wire::ArrayHostAdmission host,
+    void admit_host(const wire::VolumeIdentity& volume, wire::ArrayHostAdmission host,
                     std::function<void(std::optional<wire::ArrayHostAdmission>)> told) override;
     void dismiss_host(wire::HostSession host) override;
+    void admit_hosts_at(ControllerBox& box, const wire::VolumeIdentity& volume) override;
+    void dismiss_hosts_at(const wire::BoxIdentity& box,
+                          const wire::VolumeIdentity& volume) override;
     void spare_wanted(ControllerVolume& volume, std::uint8_t place) override;
     void happened(const ControllerVolume& volume, const raid::VolumeEvent& event) override;
 
@@ -132,9 +157,14 @@ private:
               std::function<void(bool)> told) override;
 
     ControllerBoxOwner& box_owner() { return *this; }
-    void elected(Result<void> outcome);
+    std::uint32_t lease_ms() const override { return lease_.remaining_ms(); }
+    void elected(Result<wire::Epoch> outcome);
+    void doubted(bool doubtful);
+    void go_on();
+    void lost_office();
+    void step_down_when_idle();
     void remembered(Result<void> outcome);
-    Result<Address> open();
+    Result<void> open();
     Result<void> add_volume(const wire::ArrayVolume& volume, const raid::VolumeRecords& records);
     void added(std::uint64_t number, Refusal refusal);
     void keep_box(std::uint64_t number);
@@ -156,6 +186,10 @@ private:
     std::optional<std::uint8_t> place_of(const ControllerVolume& volume, const std::string& member);
     std::string box_name(const wire::BoxIdentity& box) const;
     bool is_member(const wire::BoxIdentity& box) const;
+    /// It has a place in the volume, whether it is there or not.
+    bool claims(const wire::VolumeIdentity& volume, const wire::BoxIdentity& box) const;
+    bool could_assemble(const wire::VolumeIdentity& volume) const;
+    bool counts_on(const wire::VolumeIdentity& volume, const wire::BoxIdentity& box) const;
     /// A sentence with the numbers, if it does.
     static Refusal lacks_room(const ControllerBox& box, std::uint64_t octets);
     static Refusal lacks_room_for_part(const ControllerBox& box, const ControllerVolume& volume);
@@ -181,6 +215,11 @@ private:
     wire::ClusterIdentity cluster_{};
     wire::Epoch epoch_{};
     Octets<16> controller_{};
+    ControllerLease lease_;
+    Address address_;
+    std::unique_ptr<Timer> step_down_timer_;
+    std::optional<Instant> step_down_until_;
+    bool stepping_down_ = false;
     bool deposed_ = false;
     bool joining_ = false;
     std::map<wire::BoxIdentity, wire::ArrayBoxRecord> box_records_;
@@ -196,12 +235,20 @@ private:
     std::set<std::pair<wire::VolumeIdentity, std::uint8_t>> spares_wanted_;
     std::map<wire::BoxIdentity, std::set<wire::BoxIdentity>> acquaintances_;
     std::map<BoxPair, ArraySecret> secrets_;
-    std::map<wire::HostSession, wire::ArrayHostAdmission> admitted_;
+    struct Admitted {
+        wire::ArrayHostAdmission host;               ///< with the secret of the session itself
+        std::optional<wire::VolumeIdentity> volume;  ///< none: all of them
+    };
+    static wire::ArrayHostAdmission admission_for(const ControllerBox& box,
+                                                  wire::ArrayHostAdmission host);
+    std::map<wire::HostSession, Admitted> admitted_;
     std::uint32_t sessions_ = 0;
     std::size_t commits_ = 0;
     std::deque<ControllerEvent> events_;
     std::uint64_t event_number_ = 0;
     std::function<void(const ControllerEvent&)> hear_;
+    std::function<void(const std::string&)> waiting_;
+    std::function<void()> hear_deposed_;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

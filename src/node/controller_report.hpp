@@ -12,6 +12,16 @@
 
 namespace weft::node {
 
+/// How a controller stands to its office.
+struct OfficeReport {
+    enum class State : std::uint8_t { standby, in_office, doubtful, deposed, stepped_down };
+    State state{};
+    wire::Epoch epoch{};        ///< its own; of a standby: of who is in office
+    std::string holder;         ///< where that one is, as it said itself
+    Duration lease{};           ///< zero: none
+    std::uint32_t left_ms = 0;  ///< of it, before nothing is done any more
+};
+
 struct BoxReport {
     std::string name;
     wire::BoxIdentity identity{};
@@ -20,8 +30,8 @@ struct BoxReport {
     std::string trouble;  ///< why it is not up
     bool spare = false;
     std::uint64_t size = 0, free = 0;
-    std::vector<std::string>
-        volumes;  ///< it has a part of; by identity where nobody knows the name
+    std::vector<std::string> volumes;    ///< it has a part of
+    std::vector<std::string> unclaimed;  ///< the same, where the volume does not count the part
 };
 
 struct VolumeReport {

@@ -42,13 +42,14 @@ ControllerVolume::ControllerVolume(const Surroundings& around,
       first_(volume),
       windows_(own_windows(around, options)),
       manager_(*this, with_own_side(options, around, windows_.get())),
-      disk_(around.links != nullptr && !windows_ ? around.links->domain() : nullptr, around.self,
-            [this](raid::HostRequest& request) { manager_.submit(request); }),
+      disk_(around.world, around.links != nullptr && !windows_ ? around.links->domain() : nullptr,
+            around.self, [this](raid::HostRequest& request) { manager_.submit(request); }),
       timer_(around.world.make_timer([this] {
           manager_.tick(around_.world.now());
           deadline_changed();
       })),
       host_timer_(around.world.make_timer([this] { look_after_hosts(); })) {
+    disk_.on_end([this](const SlowOperation& each) { note_slow(each); });
     if (around.links)
         disk_.on_lent([links = around.links](SteeringTag tag) { links->take_back_later(tag); });
 }
@@ -67,6 +68,7 @@ Result<void> ControllerVolume::start(const raid::VolumeRecords& records) {
         !begun)
         return begun;
     disk_.set_size(manager_.size());
+    (void)roster_.follow(manager_.volume());
     const auto target = wire::volume_target_name(name_);
     if (auto added = around_.server.add_target(target, {}); !added) return added;
     scsi::UnitOptions options;
@@ -118,6 +120,9 @@ void ControllerVolume::carry(const wire::BoxIdentity& box, raid::CommandTicket t
         return;
     }
     ++orders_;
+    // Whoever is told what the volume is now is counted on from now on, or still.
+    if (command.command_block.action == wire::ArrayAction::store_volume)
+        around_.office.admit_hosts_at(*found, identity_);
     if (command.command_block.action == wire::ArrayAction::recall)
         return found->ask(command, [this, alive = alive_, ticket](
                                        std::optional<wire::ArrayAnswer> answer, ConstBuffer data) {

@@ -15,6 +15,7 @@
 #include "node/controller_report.hpp"
 #include "node/iscsi_server.hpp"
 #include "node/volume_disk.hpp"
+#include "node/volume_roster.hpp"
 #include "raid/volume_manager.hpp"
 #include "scsi/vendor_commands.hpp"
 #include "wire/array_host.hpp"
@@ -28,6 +29,8 @@ class ControllerOffice {
 public:
     virtual wire::ClusterIdentity cluster() const = 0;
     virtual wire::Epoch epoch() const = 0;
+    /// It is in office, and sure of it at this moment.
+    virtual bool may_act() const = 0;
     virtual ControllerBox* find_box(const wire::BoxIdentity& box) = 0;
     /// Told later, never from inside.
     virtual void keep(std::vector<raid::MetadataChange> changes,
@@ -35,11 +38,17 @@ public:
     /// Makes the part and introduces the box to the others of its volume, and them to it.
     virtual void make_part(ControllerBox& box, const wire::ArraySuperblock& superblock,
                            ControllerBox::Told told) = 0;
-    /// Gives the host its session number and secret, and tells all boxes that are up. None: there
-    /// are too many hosts.
-    virtual void admit_host(wire::ArrayHostAdmission host,
+    /// Gives the host its session number and secret, and tells the boxes its volume counts on, as
+    /// far as they are up. None: there are too many hosts.
+    virtual void admit_host(const wire::VolumeIdentity& volume, wire::ArrayHostAdmission host,
                             std::function<void(std::optional<wire::ArrayHostAdmission>)> told) = 0;
     virtual void dismiss_host(wire::HostSession host) = 0;
+    /// The volume is about to count on this box: it hears of the volume's hosts before whatever it
+    /// is told next.
+    virtual void admit_hosts_at(ControllerBox& box, const wire::VolumeIdentity& volume) = 0;
+    /// The volume counts on it no more, and if it is up its hosts are nothing to it.
+    virtual void dismiss_hosts_at(const wire::BoxIdentity& box,
+                                  const wire::VolumeIdentity& volume) = 0;
     virtual void spare_wanted(ControllerVolume& volume, std::uint8_t place) = 0;
     virtual void happened(const ControllerVolume& volume, const raid::VolumeEvent& event) = 0;
 
@@ -101,15 +110,18 @@ private:
 
         scsi::VendorCall* call;  ///< none: nobody hears it
         Instant since;
+        std::uint32_t heard = 0;  ///< of who comes and goes
 
     private:
         ControllerVolume& owner_;
     };
     struct Host {
         std::string name;
+        wire::HostIdentity identity{};  ///< the same in all its sessions
         wire::ArrayHostAdmission admission{};
         std::string initiator;  ///< iSCSI name of the session it said hello in
         std::array<std::uint8_t, 6> session_identifier{};
+        std::uint32_t roster = 0;  ///< as of when boxes first heard of it
         std::uint64_t requests = 0;
         std::optional<Instant> lost_at{};  ///< its session was first seen to be over
 
@@ -138,7 +150,12 @@ private:
     void over(HostCommand& command, Result<void> outcome);
     void dismiss(wire::HostSession session);
     void look_after_hosts();
+    void follow_members();
+    SlowOperation report(const HostCommand& command, bool under_way) const;
+    void note_slow(SlowOperation operation);
     void answer(scsi::VendorCall& call, wire::HostOutcome outcome, std::uint64_t command);
+    /// The same, with all that the host has not heard of who comes and goes.
+    void answer(HostCommand& command, wire::HostOutcome outcome);
 
     Surroundings around_;
     std::string name_;
@@ -149,6 +166,7 @@ private:
     VolumeDisk disk_;
     std::unique_ptr<Timer> timer_;
     std::unique_ptr<Timer> host_timer_;
+    VolumeRoster roster_;
     std::map<wire::HostSession, Host> hosts_;
     std::map<std::uint64_t, scsi::VendorCall*> greetings_;  ///< under way; null: nobody hears it
     std::uint64_t greeting_ = 0;

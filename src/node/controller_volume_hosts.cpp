@@ -49,6 +49,31 @@ void ControllerVolume::answer(scsi::VendorCall& call, HostOutcome outcome, std::
     call.answer(status_of(outcome), encoded(said), {});
 }
 
+/// Whom the volume counts on may have changed.
+void ControllerVolume::follow_members() {
+    for (const auto& each : roster_.follow(manager_.volume()))
+        if (!each.may_come) around_.office.dismiss_hosts_at(each.box, identity_);
+}
+
+void ControllerVolume::answer(HostCommand& command, HostOutcome outcome) {
+    follow_members();
+    const auto news = roster_.since(command.heard);
+    if (!news) {
+        // It begins anew, where nobody knows it but those that may come.
+        dismiss(command.session);
+        return answer(*command.call, HostOutcome::unknown_session, command.command);
+    }
+    const wire::HostAnswer said{
+        .outcome = outcome, .command = command.command, .size = manager_.size()};
+    const auto head = encoded(said);
+    std::vector<std::byte> descriptors(head.begin(), head.end());
+    for (const auto& each : *news) {
+        const auto octets = encoded(each);
+        descriptors.insert(descriptors.end(), octets.begin(), octets.end());
+    }
+    command.call->answer(status_of(outcome), descriptors, {});
+}
+
 void ControllerVolume::receive(scsi::VendorCall& call) {
     auto block = decode<wire::HostCommandBlock>(call.command_block());
     if (!block) return answer(call, HostOutcome::malformed, 0);
@@ -74,7 +99,10 @@ void ControllerVolume::hello(scsi::VendorCall& call) {
     const auto& sender = call.sender().name();
     if (!said || call.parameters().size() != wire_size<wire::HostHello>() || said->port == 0)
         return answer(call, HostOutcome::malformed, 0);
+    // Another may be in office: the host is to look around.
+    if (!around_.office.may_act()) return answer(call, HostOutcome::later, 0);
     Host host{.name = raid::text_of_field(said->name),
+              .identity = said->identity,
               .admission = {.address = {},
                             .host = {},
                             .port = said->port,
@@ -83,14 +111,10 @@ void ControllerVolume::hello(scsi::VendorCall& call) {
               .initiator = sender.initiator,
               .session_identifier = sender.session_identifier};
     if (said->network_address == Octets<16>{}) {
-        // Where it comes from: its session's connection knows.
-        for (const auto& session : around_.server.node().sessions())
-            if (session->nexus() == &call.sender() && !session->connections().empty())
-                if (auto found =
-                        network_address_of(session->connections().front()->origin().remote.host))
-                    host.admission.network_address = *found;
-        if (host.admission.network_address == Octets<16>{})
-            return answer(call, HostOutcome::host_unreachable, 0);
+        const auto from = around_.server.origin_of(call.sender());
+        const auto found = from ? network_address_of(from->host) : std::nullopt;
+        if (!found) return answer(call, HostOutcome::host_unreachable, 0);
+        host.admission.network_address = *found;
     }
     // Only who it was may say that it is over.
     if (auto found = hosts_.find(said->previous);
@@ -99,8 +123,11 @@ void ControllerVolume::hello(scsi::VendorCall& call) {
     const auto ticket = ++greeting_;
     greetings_[ticket] = &call;
     const auto asked = host.admission;
+    // Who goes from here on knew of it, perhaps.
+    follow_members();
+    host.roster = roster_.number();
     around_.office.admit_host(
-        asked, [this, alive = alive_, ticket, host = std::move(host)](auto admission) {
+        identity_, asked, [this, alive = alive_, ticket, host = std::move(host)](auto admission) {
             if (*alive) welcome(ticket, host, admission);
         });
 }
@@ -119,6 +146,7 @@ void ControllerVolume::welcome(std::uint64_t ticket, Host host,
                               .epoch = around_.office.epoch(),
                               .size = manager_.size(),
                               .request_limit = raid::limits::request_bytes,
+                              .roster = host.roster,
                               .secret = {}};
     if (admission) {
         welcome.outcome = HostOutcome::done;
@@ -187,28 +215,37 @@ void ControllerVolume::transfer(scsi::VendorCall& call, const wire::HostCommandB
                       .identity = wire::identity_of(asked->session)};
     command.session = asked->session;
     command.command = asked->command;
+    command.host_identity = host->second.identity;
+    command.heard = asked->heard;
     manager_.submit(command);
 }
 
+SlowOperation ControllerVolume::report(const HostCommand& command, bool under_way) const {
+    return {.since = command.since,
+            .took = around_.world.now() - command.since,
+            .under_way = under_way,
+            .volume = name_,
+            .operation = command.operation,
+            .offset = command.range.offset,
+            .length = command.range.length,
+            .session = command.session};
+}
+
+void ControllerVolume::note_slow(SlowOperation operation) {
+    if (operation.took < slow) return;
+    operation.volume = name_;
+    slow_.push_back(std::move(operation));
+    if (slow_.size() > slow_kept) slow_.pop_front();
+}
+
 void ControllerVolume::over(HostCommand& command, Result<void> outcome) {
-    const auto took = around_.world.now() - command.since;
-    if (took >= slow) {
-        slow_.push_back({.since = command.since,
-                         .took = took,
-                         .under_way = false,
-                         .volume = name_,
-                         .operation = command.operation,
-                         .offset = command.range.offset,
-                         .length = command.range.length,
-                         .session = command.session});
-        if (slow_.size() > slow_kept) slow_.pop_front();
-    }
+    note_slow(report(command, false));
     if (outcome && windows_ && command.operation != raid::HostOperation::flush)
         payload_octets_ += command.range.length;
-    auto* call = command.call;
-    const auto number = command.command;
-    std::erase_if(commands_, [&](const auto& each) { return each.get() == &command; });
-    if (call != nullptr) answer(*call, outcome_of(outcome), number);
+    auto kept = std::ranges::find(commands_, &command, &std::unique_ptr<HostCommand>::get);
+    const auto ended = std::move(*kept);
+    commands_.erase(kept);
+    if (ended->call != nullptr) answer(*ended, outcome_of(outcome));
 }
 
 std::vector<HostReport> ControllerVolume::hosts() const {
@@ -231,18 +268,12 @@ void ControllerVolume::count(VolumeReport& report) const {
 
 std::vector<SlowOperation> ControllerVolume::slow_operations() const {
     std::vector<SlowOperation> found(slow_.begin(), slow_.end());
-    for (const auto& command : commands_) {
-        const auto took = around_.world.now() - command->since;
-        if (took < slow) continue;
-        found.push_back({.since = command->since,
-                         .took = took,
-                         .under_way = true,
-                         .volume = name_,
-                         .operation = command->operation,
-                         .offset = command->range.offset,
-                         .length = command->range.length,
-                         .session = command->session});
+    for (const auto& command : commands_) found.push_back(report(*command, true));
+    for (auto& each : disk_.under_way()) {
+        each.volume = name_;
+        found.push_back(std::move(each));
     }
+    std::erase_if(found, [](const auto& each) { return each.took < slow; });
     return found;
 }
 

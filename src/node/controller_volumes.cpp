@@ -198,6 +198,10 @@ void ControllerNode::delete_volume(const std::string& name, Told told) {
     if (volume == nullptr) return told("there is no volume " + name);
     if (auto hosts = volume->hosts(); !hosts.empty())
         return told(name + " is in use by " + hosts.front().name);
+    for (const auto& session : server_->node().sessions())
+        if (session->target() != nullptr && session->nexus() != nullptr &&
+            session->target()->name == wire::volume_target_name(name))
+            return told(name + " is in use by " + session->nexus()->name().initiator);
     std::vector<raid::MetadataChange> changes{
         {raid::volume_record_name(volume->identity()), std::nullopt}};
     for (std::uint8_t place = 0; place < volume->manager().volume().boxes; ++place)

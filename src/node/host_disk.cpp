@@ -87,6 +87,7 @@ BlockTraits HostDisk::traits() const {
 void HostDisk::welcomed(iscsi::InitiatorSession& session, const wire::HostWelcome& welcome) {
     session_ = &session;
     number_ = welcome.session;
+    heard_ = welcome.roster;
     request_limit_ = std::max(welcome.request_limit / block_size, 1u) * block_size;
     gone_.reset();
     patience_timer_->cancel();
@@ -156,7 +157,8 @@ bool HostDisk::launch_next_part() {
                        .tag = {},
                        .base = 0,
                        .durable = request.durable,
-                       .repeated = false};
+                       .repeated = false,
+                       .heard = 0};
     ++whole->parts;
     if (whole->flushes) {
         flight.action = wire::HostAction::flush;
@@ -206,6 +208,7 @@ Result<void> HostDisk::open_memory(Flight& flight) {
 
 void HostDisk::send(Flight& flight) {
     flight.transfer.session = number_;
+    flight.transfer.heard = heard_;
     encode(flight.transfer, flight.parameters);
     const auto block = encoded(wire::HostCommandBlock{
         .action = flight.action,
@@ -230,14 +233,28 @@ void HostDisk::command_ended(Flight& flight, const iscsi::CommandEnd& end) {
     constexpr std::size_t head = wire_size<wire::DescriptorSense>();
     if (end.sense.size() > head)
         if (auto answer = decode<wire::HostAnswer>(end.sense.subspan(head));
-            answer && answer->command == flight.transfer.command)
+            answer && answer->command == flight.transfer.command) {
+            if (flight.transfer.session == number_)
+                hear(end.sense.subspan(head + wire_size<wire::HostAnswer>()));
             return answered(flight, *answer);
+        }
     const auto fate = iscsi::fate_of(end);
     const bool passes = fate.kind == iscsi::FateKind::again || fate.kind == iscsi::FateKind::later;
     if (passes) return ask_later(flight);
     // GOOD without a word of ours is none of our controller's answers either.
     finish(flight,
            fate.kind == iscsi::FateKind::done ? Error{.code = Code::malformed} : fate.error);
+}
+
+/// Every answer tells all that was new when its command was sent.
+void HostDisk::hear(ConstBuffer descriptors) {
+    for (; !descriptors.empty(); descriptors = descriptors.subspan(wire_size<wire::HostNews>())) {
+        const auto news = decode<wire::HostNews>(descriptors);
+        if (!news) return;
+        if (news->number <= heard_) continue;
+        heard_ = news->number;
+        holder_.heard(*news);
+    }
 }
 
 void HostDisk::answered(Flight& flight, const wire::HostAnswer& answer) {

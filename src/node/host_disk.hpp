@@ -37,6 +37,8 @@ public:
         std::function<void()> hello_again;
         /// Whoever still has bytes of the memory under this tag shall have them no longer.
         std::function<void(SteeringTag)> take_back;
+        /// A box may not come any more, or again. Told before any request ends that knew of it.
+        std::function<void(const wire::HostNews&)> heard;
     };
 
     HostDisk(World& world, std::shared_ptr<verbs::ProtectionDomain> domain, const Options& options,
@@ -94,6 +96,7 @@ private:
     Result<void> open_memory(Flight& flight);
     void send(Flight& flight);
     void command_ended(Flight& flight, const iscsi::CommandEnd& end);
+    void hear(ConstBuffer descriptors);
     void answered(Flight& flight, const wire::HostAnswer& answer);
     void ask_later(Flight& flight);
     void later_has_come();
@@ -109,6 +112,7 @@ private:
     Holder holder_;
     iscsi::InitiatorSession* session_ = nullptr;
     wire::HostSession number_{};
+    std::uint32_t heard_ = 0;  ///< the number of the last news
     std::uint64_t size_ = 0;
     std::uint32_t request_limit_ = 0;
     std::uint64_t commands_ = 0;

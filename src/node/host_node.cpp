@@ -3,6 +3,7 @@
 
 #include "base/error_text.hpp"
 #include "node/array_address.hpp"
+#include "node/chance.hpp"
 #include "node/iscsi_iser_transport.hpp"
 
 namespace weft::node {
@@ -69,16 +70,24 @@ HostNode::HostNode(World& world, Options options, Holder holder)
                                [this] {
                                    if (session_) session_->hello_again();
                                },
-                           .take_back = [this](SteeringTag tag) { links_->take_back(tag); }})) {
+                           .take_back = [this](SteeringTag tag) { links_->take_back(tag); },
+                           .heard = [this](const wire::HostNews& news) { heard(news); }})) {
     world_.defer([this, alive = alive_] {
         if (!*alive) return;
         const auto& host = options_.listen.host;
         if (!is_every_address(host)) return begin(host, host);
-        constexpr Duration patience = std::chrono::seconds(10);
-        own_address_ = std::make_unique<OwnAddress>(*this, world_.now() + patience);
-        if (auto asked = own_address_->ask(options_.controller); !asked)
-            found_own_address(asked.error());
+        ask_for_own_address();
     });
+}
+
+void HostNode::ask_for_own_address() {
+    constexpr Duration patience = std::chrono::seconds(10);
+    const auto number = asked_for_address_++;
+    own_address_ = std::make_unique<OwnAddress>(*this, world_.now() + patience);
+    if (auto asked =
+            own_address_->ask(number == 0 ? options_.controller : options_.others[number - 1]);
+        !asked)
+        found_own_address(asked.error());
 }
 
 HostNode::~HostNode() {
@@ -88,6 +97,7 @@ HostNode::~HostNode() {
 
 void HostNode::found_own_address(Result<std::string> host) {
     own_address_.reset();
+    if (!host && asked_for_address_ <= options_.others.size()) return ask_for_own_address();
     if (!host) return end("the controller cannot be reached: " + to_text(host.error()));
     begin(options_.listen.host.empty() ? *host : options_.listen.host, *host);
 }
@@ -104,11 +114,14 @@ void HostNode::begin(const std::string& bind_to, const std::string& own_address)
     if (!listening)
         return end("boxes could not connect to " + bind_to + ": " + to_text(listening.error()));
     listener_ = std::move(*listening);
+    std::vector<Address> controllers{options_.controller};
+    controllers.insert(controllers.end(), options_.others.begin(), options_.others.end());
     session_ = std::make_unique<VolumeSession>(
         world_, transport_,
-        VolumeSession::Options{.controller = options_.controller,
+        VolumeSession::Options{.controllers = std::move(controllers),
                                .volume = options_.volume,
                                .host_name = options_.name,
+                               .identity = {octets_of_chance<16>(world_)},
                                .over_rdma = options_.over_rdma,
                                .network_address = *number,
                                .port = listener_->address().port},
@@ -125,11 +138,17 @@ void HostNode::welcomed(const wire::HostWelcome& welcome) {
     links_->appear_as(self, welcome.secret);
     self_ = self;
     attached_ = true;
+    volume_ = welcome.volume;
     disk_->welcomed(session_->session(), welcome);
     if (holder_.opened)
         std::exchange(holder_.opened, nullptr)(std::nullopt);
     else if (holder_.news)
         holder_.news("attached again");
+}
+
+void HostNode::heard(const wire::HostNews& news) {
+    const auto box = wire::box_end(news.box);
+    news.may_come ? links_->let_in(*self_, box) : links_->bar(*self_, box);
 }
 
 void HostNode::lost(const std::string& why) {

@@ -18,6 +18,8 @@ class HostNode {
 public:
     struct Options {
         Address controller;
+        /// Others that may be in office when that one is not.
+        std::vector<Address> others{};
         std::string volume;
         std::string name;       ///< of this host, for people
         bool over_rdma = true;  ///< to the controller; between boxes and us it always is
@@ -45,6 +47,8 @@ public:
     HostDisk& device() { return *disk_; }
     ArrayLinks& links() { return *links_; }
     bool is_attached() const { return attached_; }
+    /// Which it is, whatever it is called; once it was attached.
+    const wire::VolumeIdentity& volume() const { return volume_; }
 
     /// All requests fail now: for an owner who cannot wait any longer. What may still be under way
     /// at the boxes does not reach our memory any more.
@@ -56,9 +60,11 @@ public:
 private:
     class OwnAddress;
 
+    void ask_for_own_address();
     void found_own_address(Result<std::string> host);
     void begin(const std::string& bind_to, const std::string& own_address);
     void welcomed(const wire::HostWelcome& welcome);
+    void heard(const wire::HostNews& news);
     void lost(const std::string& why);
     void end(const std::string& why);
 
@@ -72,7 +78,9 @@ private:
     std::unique_ptr<HostDisk> disk_;
     std::unique_ptr<VolumeSession> session_;
     std::unique_ptr<OwnAddress> own_address_;
+    std::size_t asked_for_address_ = 0;             ///< controllers, one after the other
     std::optional<wire::ArrayConnectionEnd> self_;  ///< as boxes know us
+    wire::VolumeIdentity volume_{};
     bool attached_ = false;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -44,6 +44,8 @@ struct IscsiInitiatorOptions {
     /// How long a command may take before it is aborted and its maker hears that time ran out.
     /// Zero: as long as it likes.
     Duration command_patience = iscsi::command_patience_usual;
+    /// How long a target may say nothing before it is asked whether it is there.
+    Duration silence = iscsi::target_silence;
     /// How long a lost session is tried to be had again. Zero: not at all.
     Duration patience = std::chrono::seconds(120);
 };

@@ -298,6 +298,10 @@ void IscsiServer::gone(Place which) {
     });
 }
 
+void IscsiServer::hang_up_all() {
+    for (auto& connection : connections_) hang_up(connection);
+}
+
 void IscsiServer::drain() {
     listeners_.clear();
     first_octets_.clear();
@@ -309,12 +313,19 @@ void IscsiServer::stop() {
     listeners_.clear();
     node_.refuse_logins();
     first_octets_.clear();
-    for (auto& connection : connections_) hang_up(connection);
+    hang_up_all();
     if (std::exchange(stopping_, true)) return;
     std::vector<std::string> names;
     for (auto& target : targets_)
         if (!target.leaving) names.push_back(target.device.name());
     for (const auto& name : names) (void)remove_target(name, {});
+}
+
+std::optional<Address> IscsiServer::origin_of(const scsi::Nexus& nexus) const {
+    for (const auto& session : node_.sessions())
+        if (session->nexus() == &nexus && !session->connections().empty())
+            return session->connections().front()->origin().remote;
+    return std::nullopt;
 }
 
 bool IscsiServer::quiet() const {

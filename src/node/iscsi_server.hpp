@@ -70,12 +70,16 @@ public:
     /// At which those requests are; none if RDMA is not served.
     verbs::Device* rdma_device() { return iser_ ? &iser_->device() : nullptr; }
 
+    /// Closes every connection; who comes again is taken.
+    void hang_up_all();
     /// Stops listening, and asks every initiator to log out; those who do not are left.
     void drain();
     /// Stops listening and closes every connection at once.
     void stop();
     /// No connection and no session is left, and no device is in use.
     bool quiet() const;
+    /// Where a session of ours comes from, as long as it has a connection.
+    std::optional<Address> origin_of(const scsi::Nexus& nexus) const;
 
     iscsi::TargetNode& node() { return node_; }
     std::size_t connection_count() const { return connections_.size(); }

@@ -12,7 +12,8 @@ namespace weft::node {
 
 class VolumeDisk::Run final : public raid::HostRequest {
 public:
-    Run(VolumeDisk& owner, BlockRequest& request) : owner_(owner), request_(request) {}
+    Run(VolumeDisk& owner, BlockRequest& request)
+        : owner_(owner), request_(request), since_(owner.world_.now()) {}
 
     Result<void> prepare() {
         durable = request_.durable;
@@ -65,17 +66,28 @@ public:
     }
 
     BlockRequest& request() { return request_; }
+    SlowOperation report(bool under_way) const {
+        return {.since = since_,
+                .took = owner_.world_.now() - since_,
+                .under_way = under_way,
+                .volume = {},
+                .operation = operation,
+                .offset = range.offset,
+                .length = range.length,
+                .session = session};
+    }
 
 private:
     VolumeDisk& owner_;
     BlockRequest& request_;
+    Instant since_;
     std::unique_ptr<verbs::MemoryRegion> region_;
     std::vector<std::byte> copy_;
 };
 
-VolumeDisk::VolumeDisk(std::shared_ptr<verbs::ProtectionDomain> domain, wire::HostSession self,
-                       std::function<void(raid::HostRequest&)> ask)
-    : domain_(std::move(domain)), self_(self), ask_(std::move(ask)) {}
+VolumeDisk::VolumeDisk(World& world, std::shared_ptr<verbs::ProtectionDomain> domain,
+                       wire::HostSession self, std::function<void(raid::HostRequest&)> ask)
+    : world_(world), domain_(std::move(domain)), self_(self), ask_(std::move(ask)) {}
 
 VolumeDisk::~VolumeDisk() {
     WEFT_CHECK(runs_.empty());
@@ -105,9 +117,16 @@ void VolumeDisk::submit(BlockRequest& request) {
 
 void VolumeDisk::over(Run& run, Result<void> outcome) {
     auto& request = run.request();
+    if (ended_) ended_(run.report(false));
     if (outcome && request.operation != BlockOperation::flush) octets_ += request.length;
     std::erase_if(runs_, [&](const auto& each) { return each.get() == &run; });
     request.completed(outcome);
+}
+
+std::vector<SlowOperation> VolumeDisk::under_way() const {
+    std::vector<SlowOperation> found;
+    for (const auto& run : runs_) found.push_back(run->report(true));
+    return found;
 }
 
 }  // namespace weft::node

@@ -9,6 +9,7 @@
 #include <list>
 #include <memory>
 
+#include "node/controller_report.hpp"
 #include "raid/volume_engine.hpp"
 #include "weft/block_device.hpp"
 #include "weft/verbs.hpp"
@@ -18,8 +19,8 @@ namespace weft::node {
 class VolumeDisk final : public BlockDevice {
 public:
     /// `domain`: none, and all goes by way of the controller.
-    VolumeDisk(std::shared_ptr<verbs::ProtectionDomain> domain, wire::HostSession self,
-               std::function<void(raid::HostRequest&)> ask);
+    VolumeDisk(World& world, std::shared_ptr<verbs::ProtectionDomain> domain,
+               wire::HostSession self, std::function<void(raid::HostRequest&)> ask);
     ~VolumeDisk() override;
 
     /// Told of tags whose memory the network keeps though the request has ended: until it lets go,
@@ -31,16 +32,22 @@ public:
     /// Octets read and written so far, all of which came by here.
     std::uint64_t octets() const { return octets_; }
     std::uint64_t requests() const { return commands_; }
+    /// Told of each that has ended, with how long it took; its volume's name is not filled in.
+    void on_end(std::function<void(const SlowOperation&)> hear) { ended_ = std::move(hear); }
+    /// The same of those that have not.
+    std::vector<SlowOperation> under_way() const;
 
 private:
     class Run;
 
     void over(Run& run, Result<void> outcome);
 
+    World& world_;
     std::shared_ptr<verbs::ProtectionDomain> domain_;
     wire::HostSession self_;
     std::function<void(raid::HostRequest&)> ask_;
     std::function<void(SteeringTag)> lent_;
+    std::function<void(const SlowOperation&)> ended_;
     std::uint64_t size_ = 0;
     std::uint64_t commands_ = 0;
     std::uint64_t octets_ = 0;

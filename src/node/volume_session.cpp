@@ -12,17 +12,23 @@ namespace {
 
 constexpr Duration first_pause = std::chrono::milliseconds(100);
 constexpr Duration longest_pause = std::chrono::seconds(2);
+/// Where there are several controllers, one of them will be in office soon.
+constexpr Duration longest_pause_of_several = std::chrono::milliseconds(250);
+/// And one that is paused, or has lost its power, is not waited for as long as if it were the only.
+constexpr Duration silence_of_several = std::chrono::milliseconds(1500);
 /// A session begins with news of the unit, told once for each.
 constexpr unsigned attempts_max = 8;
 
-IscsiInitiatorOptions initiator_options(const VolumeSession::Options& options) {
+IscsiInitiatorOptions initiator_options(const VolumeSession::Options& options,
+                                        const Address& controller) {
     IscsiInitiatorOptions made;
     made.url.over_rdma = options.over_rdma;
-    made.url.address = options.controller;
+    made.url.address = controller;
     made.url.target_name = wire::volume_target_name(options.volume);
     made.initiator_name = "iqn.2026-11.io.weft:host." + options.host_name;
     made.send_writes_again = false;
     made.command_patience = options.command_patience;
+    if (options.controllers.size() > 1) made.silence = silence_of_several;
     made.patience = Duration{};  // the first loss is the end: a new session is another object
     return made;
 }
@@ -116,13 +122,13 @@ void VolumeSession::begin() {
         attempt->initiator->session().give_up(why);
         world.defer([last = std::move(attempt->kept)] {});  // it is calling us
     };
-    attempt_->initiator =
-        std::make_unique<IscsiInitiator>(world_, *transport_, initiator_options(options_),
-                                         IscsiInitiator::Holder{.up =
-                                                                    [this, alive = alive_] {
-                                                                        if (*alive) say_hello();
-                                                                    },
-                                                                .gave_up = gave});
+    attempt_->initiator = std::make_unique<IscsiInitiator>(
+        world_, *transport_, initiator_options(options_, options_.controllers[at_]),
+        IscsiInitiator::Holder{.up =
+                                   [this, alive = alive_] {
+                                       if (*alive) say_hello();
+                                   },
+                               .gave_up = gave});
     attempt_->initiator->begin();
 }
 
@@ -130,7 +136,8 @@ void VolumeSession::say_hello() {
     wire::HostHello hello{.name = {},
                           .previous = number_,
                           .port = options_.port,
-                          .network_address = options_.network_address};
+                          .network_address = options_.network_address,
+                          .identity = options_.identity};
     std::copy_n(options_.host_name.begin(),
                 std::min(options_.host_name.size(), hello.name.size() - 1), hello.name.begin());
     attempt_->greeting.submit(session(), wire::HostAction::hello, hello);
@@ -152,6 +159,7 @@ void VolumeSession::greeting_ended(const iscsi::CommandEnd& end) {
     if (welcome && welcome->outcome == wire::HostOutcome::done) {
         number_ = welcome->session;
         pause_ = first_pause;
+        tried_ = 0;
         welcomed_ = true;
         attempt_->initiator->works();
         return holder_.welcomed(*welcome);
@@ -172,16 +180,28 @@ void VolumeSession::gave_up(Error why) {
     auto over = std::exchange(attempt_, nullptr);
     world_.defer([over] {});  // it is calling us
     auto& ended = over->initiator->session();
-    const bool unknown = ended.login_status() == wire::LoginStatus::not_found;
-    auto sentence = !trouble_.empty() ? std::exchange(trouble_, {})
-                    : unknown         ? "there is no volume of that name"
-                                      : to_text(why);
-    welcomed_ = false;
-    if (!leaving_) holder_.lost(sentence);
+    const auto sentence = sentence_for(why, ended.login_status());
+    const bool was_welcome = std::exchange(welcomed_, false);
+    tried_ = was_welcome ? 1 : tried_ + 1;
+    at_ = (at_ + 1) % options_.controllers.size();
+    const bool all_tried = tried_ >= options_.controllers.size();
+    // Who has another to ask does so at once, before it is bad news.
+    if (!leaving_ && (was_welcome || all_tried)) holder_.lost(sentence);
     ended.give_up(why);
     if (leaving_) return;
+    if (!all_tried) return retry_->set(world_.now());
+    tried_ = 0;
     retry_->set(world_.now() + pause_);
-    pause_ = std::min(pause_ * 2, longest_pause);
+    pause_ = std::min(pause_ * 2,
+                      options_.controllers.size() > 1 ? longest_pause_of_several : longest_pause);
+}
+
+std::string VolumeSession::sentence_for(Error why, wire::LoginStatus status) {
+    if (!trouble_.empty()) return std::exchange(trouble_, {});
+    if (status == wire::LoginStatus::not_found) return "there is no volume of that name";
+    if (status == wire::LoginStatus::service_unavailable)
+        return "the controller there is not in office";
+    return to_text(why);
 }
 
 void VolumeSession::break_off() {

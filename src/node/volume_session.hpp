@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A host's session with the controller of its volume: an iSCSI session on which it has said hello.
-// A session that is lost is begun anew, again and again, and says which one it was before.
+// A session that is lost is begun anew, again and again, and says which one it was before. Where
+// several controllers are known it goes from one to the next until one that is in office takes it.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "node/iscsi_initiator.hpp"
 #include "wire/array_host.hpp"
@@ -15,9 +17,10 @@ namespace weft::node {
 class VolumeSession {
 public:
     struct Options {
-        Address controller;
+        std::vector<Address> controllers;  ///< one at least
         std::string volume;
         std::string host_name;
+        wire::HostIdentity identity{};
         bool over_rdma = true;
         /// Where boxes reach the host.
         Octets<16> network_address{};
@@ -28,8 +31,8 @@ public:
     struct Holder {
         /// For the first time, or again.
         std::function<void(const wire::HostWelcome&)> welcomed;
-        /// session() is over; its commands end after this. Told also where there never was one:
-        /// `why` is a sentence.
+        /// session() is over; its commands end after this. Told also where there never was one,
+        /// with none of the controllers: `why` is a sentence.
         std::function<void(const std::string& why)> lost;
     };
 
@@ -59,6 +62,7 @@ private:
     void say_hello();
     void greeting_ended(const iscsi::CommandEnd& end);
     void gave_up(Error why);
+    std::string sentence_for(Error why, wire::LoginStatus status);
 
     World& world_;
     std::shared_ptr<IscsiTransport> transport_;
@@ -67,6 +71,8 @@ private:
     std::shared_ptr<Attempt> attempt_;  ///< none between two
     wire::HostSession number_{};        ///< of the last session there was
     std::string trouble_;               ///< why we end the session ourselves
+    std::size_t at_ = 0;                ///< which of the controllers
+    std::size_t tried_ = 0;             ///< in vain, one after the other
     std::unique_ptr<Timer> retry_;
     Duration pause_;
     bool welcomed_ = false;

@@ -52,7 +52,7 @@ struct JournaledBox : RaidCluster {
                      .to_prepare = 8192});
     }
     ArrayOutcome commit(std::uint64_t transaction, std::uint32_t window = 0) {
-        return send({.phase = Phase::commit, .closes = true},
+        return send({.phase = Phase::commit, .closes = true, .pieces = {}},
                     {.transaction = TransactionNumber{transaction}, .window = window})
             .outcome;
     }

@@ -121,7 +121,7 @@ TEST(InDoubt, UndoesWhatAMemberHasNotThoughItSaysThatAllIsSettled) {
 
 TEST(InDoubt, NeedsNoWordOfMembersThatTakeNoPart) {
     std::map<std::uint8_t, Recalled> recalled;
-    for (std::uint8_t place : {0, 1, 2}) recalled[place] = {};
+    for (std::uint8_t place = 0; place < 3; ++place) recalled[place] = {};
     recalled[0].transactions.push_back(record(prepared, 3));
     recalled[1].transactions.push_back(record(prepared, 3));
     EXPECT_TRUE(resolve(7, recalled)[0].commits);

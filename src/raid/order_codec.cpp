@@ -189,6 +189,13 @@ EncodedOrder encode_order(const Order& order, const OrderEnvelope& envelope,
     return encoded;
 }
 
+void stamp_lease(const wire::ArrayCommandBlock& block, Buffer parameters, std::uint32_t lease_ms) {
+    constexpr std::size_t behind_it = 4;  // the header's last field
+    if (!wire::is_order(block.action)) return;
+    WEFT_CHECK(parameters.size() >= header_size);
+    store_big_endian<4>(lease_ms, parameters.data() + header_size - behind_it - 4);
+}
+
 Result<ReceivedOrder> parse_order(const wire::ArrayCommandBlock& block, ConstBuffer parameters,
                                   const OrderBounds& bounds) {
     if (!wire::is_order(block.action)) return in_front(Code::malformed);

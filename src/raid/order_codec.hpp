@@ -53,6 +53,9 @@ std::vector<Party> parties_of(const Order& order);
 EncodedOrder encode_order(const Order& order, const OrderEnvelope& envelope,
                           std::span<const PartyAccess> accesses);
 
+/// Says in an encoded order how much longer its sender is in office; other commands do not say it.
+void stamp_lease(const wire::ArrayCommandBlock& block, Buffer parameters, std::uint32_t lease_ms);
+
 /// What bounds an order where it is carried out.
 struct OrderBounds {
     std::uint64_t home_length = 0;

@@ -35,6 +35,21 @@ TEST(OrderCodec, ReadsAndWritesTheGoldenOrder) {
     EXPECT_EQ(test::to_hex(again.parameters), test::to_hex(golden.parameters));
 }
 
+TEST(OrderCodec, StampsTheLeaseIntoAnOrderAndIntoNothingElse) {
+    auto golden = golden_order();
+    auto before = parse_order(golden.block, golden.parameters, bounds);
+    stamp_lease(golden.block, golden.parameters, 1234);
+    auto after = parse_order(golden.block, golden.parameters, bounds);
+    ASSERT_TRUE(before && after);
+    EXPECT_EQ(after->envelope.lease_ms, 1234u);
+    after->envelope.lease_ms = before->envelope.lease_ms;
+    EXPECT_EQ(after->envelope, before->envelope);
+    EXPECT_EQ(after->order, before->order);
+    std::vector<std::byte> address(wire_size<wire::ArrayAddress>());
+    stamp_lease({.action = wire::ArrayAction::new_epoch}, address, 1234);
+    EXPECT_EQ(address, std::vector<std::byte>(address.size()));
+}
+
 std::vector<PartyAccess> everybody(std::uint8_t boxes) {
     std::vector<PartyAccess> list{{the_host, SteeringTag{7}, 4096, {}},
                                   {the_controller, SteeringTag{8}, 0, {}}};

@@ -148,12 +148,13 @@ TEST_F(ArrayLinksTest, RefuseAnotherClusterAnOldEpochAndWhoLooksForSomebodyElse)
     EXPECT_EQ(reason(), "it looks for somebody else");
 }
 
-TEST_F(ArrayLinksTest, LetAnyoneInWhoKnowsASessionsSecret) {
+TEST_F(ArrayLinksTest, LetThoseInWhoKnowTheirPartOfASessionsSecret) {
     wire::ArrayConnectionEnd session{.role = wire::ArrayRole::host, .identity = {{0, 1}}};
     ArrayParty host(world, "host", session, options);
     host.links->appear_as(session, secret_of(3));
-    ASSERT_TRUE(oak.links->know(session, secret_of(3), host.where()));
-    ASSERT_TRUE(elm.links->know(session, secret_of(4), host.where()));
+    ASSERT_TRUE(oak.links->know(session, node::secret_for(secret_of(3), oak.end), host.where()));
+    // What it knows is another's, and under its own name of no use to it.
+    ASSERT_TRUE(elm.links->know(session, node::secret_for(secret_of(3), oak.end), host.where()));
     TestTransfer good(host.access(), 0, 8, 1), bad(host.access(), 0, 8, 2);
     oak.links->send(good);
     elm.links->send(bad);
@@ -165,6 +166,41 @@ TEST_F(ArrayLinksTest, LetAnyoneInWhoKnowsASessionsSecret) {
     host.links->disappear(session);
     run();
     EXPECT_EQ(count(oak, Kind::lost), 1u);
+}
+
+TEST_F(ArrayLinksTest, KeepOutWhoIsBarredUntilItIsLetInAgain) {
+    wire::ArrayConnectionEnd session{.role = wire::ArrayRole::host, .identity = {{0, 1}}};
+    ArrayParty host(world, "host", session, options);
+    host.links->appear_as(session, secret_of(3));
+    for (auto* box : {&oak, &elm})
+        ASSERT_TRUE(
+            box->links->know(session, node::secret_for(secret_of(3), box->end), host.where()));
+    auto outcome = [&](ArrayParty& box, std::uint8_t fill) {
+        TestTransfer transfer(host.access(), 0, 8, fill);
+        box.links->send(transfer);
+        run();
+        return transfer.failure;
+    };
+    EXPECT_EQ(outcome(oak, 1), std::nullopt);
+    EXPECT_EQ(outcome(elm, 2), std::nullopt);
+    ASSERT_EQ(host.links->links(), 2u);
+
+    TestTransfer late(host.access(), 0, 1 << 20, 3);
+    elm.links->send(late);
+    host.links->bar(session, elm.end);
+    EXPECT_EQ(host.links->links(), 1u) << "at once";
+    run();
+    EXPECT_EQ(late.failure, Code::disconnected);
+    EXPECT_EQ(outcome(elm, 4), Code::disconnected);
+    EXPECT_EQ(host.last_reason(), "it was counted out");
+    EXPECT_EQ(host.memory[0], std::byte{2});
+    EXPECT_EQ(outcome(oak, 5), std::nullopt) << "the others are not concerned";
+
+    host.links->let_in(session, elm.end);
+    EXPECT_EQ(outcome(elm, 6), std::nullopt);
+    host.links->bar(session, elm.end);
+    host.links->appear_as(session, secret_of(3));
+    EXPECT_EQ(outcome(elm, 7), std::nullopt) << "a new session has nothing against it";
 }
 
 TEST_F(ArrayLinksTest, AreCutWhenAPeerIsForgottenOrANewControllerComes) {

@@ -2,6 +2,8 @@
 // What an array does about boxes that are lost, and what management does with those that are there.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "support/array_cluster.hpp"
 #include "support/seeds.hpp"
 
@@ -84,6 +86,41 @@ TEST(ControllerHealing, GoesOnWithoutABoxAndTakesItBack) {
     });
 }
 
+/// Only its connection with the controller is lost: it is not told, and what it was doing for the
+/// host it goes on doing.
+TEST(ControllerHealing, ClosesHostsToABoxThatWasCountedOut) {
+    test::for_each_seed(4, [](std::uint64_t seed) {
+        std::set<LinkId> between;  // outlives who watches
+        Photos array(seed);
+        array.world.network().watch([&](const Network::Sending& sending) {
+            if (sending.sender == "10.0.0.1" && sending.receiver == "10.0.0.11")
+                between.insert(sending.link);
+        });
+        array.scribble(10);
+        array.check();
+        const auto& links = array.hosts["10.0.0.50"]->links();
+        ASSERT_EQ(links.links(), 4u) << "all boxes have put something into its memory";
+        const auto session = array.controller->hosts().front().session;
+        const auto elm = wire::box_end(array.boxes["elm"]->facts().box);
+        ASSERT_FALSE(between.empty());
+        for (auto link : between)
+            for (auto side : {Side::connector, Side::acceptor})
+                array.world.network().partition(link, side);
+        ASSERT_TRUE(array.becomes("photos", VolumeState::degraded));
+        array.read(*array.disk, 0, 4096);
+        EXPECT_EQ(links.links(), 3u);
+        EXPECT_TRUE(links.is_barred(wire::host_end(session), elm));
+
+        ASSERT_TRUE(array.becomes("photos", VolumeState::healthy)) << "it is found again";
+        array.scribble(10);
+        array.check();
+        EXPECT_FALSE(links.is_barred(wire::host_end(session), elm));
+        EXPECT_EQ(links.links(), 4u);
+        EXPECT_EQ(array.controller->hosts().front().session, session);
+        array.scrub_finds_nothing();
+    });
+}
+
 TEST(ControllerHealing, GivesASpareThePlaceOfABoxThatStaysAway) {
     test::for_each_seed(4, [](std::uint64_t seed) {
         Photos array(seed);
@@ -135,6 +172,10 @@ TEST(ControllerHealing, FailsAMemberAndAddsItAgain) {
             [&](auto told) { controller.fail_member("photos", "2", std::move(told)); });
         ASSERT_FALSE(refusal) << *refusal;
         ASSERT_TRUE(array.becomes("photos", VolumeState::degraded));
+        array.scribble(1);
+        EXPECT_TRUE(array.hosts["10.0.0.50"]->links().is_barred(
+            wire::host_end(controller.hosts().front().session),
+            wire::box_end(array.boxes["ash"]->facts().box)));
         refusal = array.refusal_of(
             [&](auto told) { controller.fail_member("photos", "fir", std::move(told)); });
         EXPECT_EQ(refusal, "photos could not do without it");
@@ -229,6 +270,119 @@ TEST(ControllerHealing, DeletesAVolumeAndHasItsRoomAgain) {
     EXPECT_FALSE(again) << *again;
 }
 
+TEST(ControllerHealing, RemovesWhatNoVolumeClaimsWhenAsked) {
+    Photos array(8);
+    auto& controller = *array.controller;
+    auto clean = [&](const std::string& name, bool force = false) {
+        return array.refusal_of(
+            [&](auto told) { controller.clean_box(name, force, std::move(told)); });
+    };
+    auto report = [&](const std::string& name) {
+        for (auto& box : controller.boxes())
+            if (box.name == name) return box;
+        return node::BoxReport{};
+    };
+    EXPECT_EQ(clean("oak"), "oak has no part that no volume claims");
+    EXPECT_EQ(clean("yew"), "there is no box yew");
+
+    // Another has its place, and what it had is of no use to anybody.
+    array.add_box("bay");
+    auto refusal = array.refusal_of(
+        [&](auto told) { controller.replace_member("photos", "elm", "bay", std::move(told)); });
+    ASSERT_FALSE(refusal) << *refusal;
+    ASSERT_TRUE(array.run_until([&] {
+        return array.status("photos").state == VolumeState::healthy &&
+               controller.volumes().front().box_names[1] == "bay";
+    }));
+    EXPECT_EQ(report("elm").unclaimed, std::vector<std::string>{"photos"});
+    EXPECT_TRUE(report("elm").volumes.empty());
+    EXPECT_EQ(clean("bay"), "bay has no part that no volume claims");
+    EXPECT_EQ(clean("elm"), std::nullopt);
+    EXPECT_TRUE(report("elm").unclaimed.empty());
+    EXPECT_EQ(report("elm").free, report("elm").size);
+    array.check();
+    refusal = array.refusal_of(
+        [&](auto told) { controller.replace_member("photos", "bay", "elm", std::move(told)); });
+    EXPECT_EQ(refusal, std::nullopt) << "its place is given back to it";
+    ASSERT_TRUE(array.run_until([&] {
+        return array.status("photos").state == VolumeState::healthy &&
+               controller.volumes().front().box_names[1] == "elm";
+    }));
+    refusal = array.refusal_of(
+        [&](auto told) { controller.replace_member("photos", "elm", "bay", std::move(told)); });
+    EXPECT_EQ(refusal, "bay has an old part of photos: weft box clean bay removes it");
+
+    // It was away when its volume was deleted.
+    array.cut_power("fir");
+    array.scribble(3);
+    EXPECT_EQ(report("fir").volumes, std::vector<std::string>{"photos"}) << "absent, and claimed";
+    auto& host = *array.hosts["10.0.0.50"];
+    host.leave();
+    ASSERT_TRUE(array.run_until([&] { return host.finished() && controller.hosts().empty(); }));
+    array.hosts.clear();
+    refusal =
+        array.refusal_of([&](auto told) { controller.delete_volume("photos", std::move(told)); });
+    ASSERT_FALSE(refusal) << *refusal;
+    EXPECT_NE(clean("fir"), std::nullopt) << "it is still away";
+    array.start_box("fir");
+    ASSERT_TRUE(array.run_until([&] { return report("fir").up; }));
+    EXPECT_EQ(report("fir").unclaimed, std::vector<std::string>{"photos"});
+    EXPECT_EQ(clean("fir"), std::nullopt);
+    EXPECT_EQ(report("fir").free, report("fir").size);
+}
+
+TEST(ControllerHealing, KeepsWhatCouldStillBeAssembledUnlessForced) {
+    Photos array(9);
+    array.stop_controller();
+    array.records = {};
+    array.start_controller();
+    auto& controller = *array.controller;
+    for (const auto& name : four) {
+        const auto refusal = array.refusal_of([&](auto told) {
+            controller.add_box(name, ArrayCluster::box_address(name), true, std::move(told));
+        });
+        ASSERT_FALSE(refusal) << *refusal;
+    }
+    ASSERT_TRUE(array.run_until([&] {
+        return std::ranges::all_of(controller.boxes(), [](const auto& box) { return box.up; });
+    }));
+    auto clean = [&](const std::string& name, bool force) {
+        return array.refusal_of(
+            [&](auto told) { controller.clean_box(name, force, std::move(told)); });
+    };
+    EXPECT_EQ(clean("oak", false),
+              "boxes that are up have all of photos: assemble it, and delete it then if that is "
+              "wished; or say --force");
+    EXPECT_EQ(clean("oak", true), std::nullopt);
+    EXPECT_NE(clean("elm", false), std::nullopt) << "three of four are enough";
+    EXPECT_EQ(clean("elm", true), std::nullopt);
+    EXPECT_EQ(clean("ash", false), std::nullopt) << "two are not";
+}
+
+TEST(ControllerHealing, FindsABoxAgainThatHasMoved) {
+    Photos array(11);
+    auto& controller = *array.controller;
+    auto add = [&](const std::string& name, const Address& where) {
+        return array.refusal_of(
+            [&](auto told) { controller.add_box(name, where, false, std::move(told)); });
+    };
+    const auto elsewhere = Address::tcp(ArrayCluster::machine_of("elm"), 4000);
+    EXPECT_EQ(add("elm", elsewhere), "there is a box elm already");
+    array.cut_power("elm");
+    array.scribble(5);
+    EXPECT_TRUE(add("elm", ArrayCluster::box_address("oak"))) << "that is another box";
+    array.start_box("elm", elsewhere);
+    EXPECT_EQ(add("elm", elsewhere), std::nullopt);
+    ASSERT_TRUE(array.becomes("photos", VolumeState::healthy));
+    array.scrub_finds_nothing();
+    array.cut_power("oak");
+    array.check();
+    array.start_box("oak");
+    array.stop_controller();
+    array.start_controller();
+    ASSERT_TRUE(array.becomes("photos", VolumeState::healthy)) << "that is remembered";
+}
+
 TEST(ControllerHealing, RefusesWhatMakesNoSense) {
     ArrayCluster array(7);
     array.start_controller();
@@ -239,6 +393,8 @@ TEST(ControllerHealing, RefusesWhatMakesNoSense) {
     };
     for (const auto& name : {"oak", "elm", "ash"}) array.add_box(name);
     EXPECT_EQ(add("oak", ArrayCluster::box_address("oak")), "there is a box oak already");
+    EXPECT_EQ(add("2", ArrayCluster::box_address("oak")),
+              "'2' is no name for a box: it could be taken for a place");
     EXPECT_EQ(add("OAK", ArrayCluster::box_address("oak")),
               "'OAK' is no name for a box: small letters, digits, '-' and '.'");
     array.start_box("fir");

@@ -60,23 +60,36 @@ Result<std::unique_ptr<BlockDevice>> Host::open_disk(const DiskOptions& options)
                                                  : Disk::Access::read_write);
 }
 
-Result<void> Host::provide_disk(const std::string& path, std::uint64_t size) {
+void Host::provide_disk(const std::string& path, std::uint64_t size,
+                        std::function<void(Result<void>)> done) {
     const auto whole = (size + sector_bytes - 1) / sector_bytes * sector_bytes;
-    auto& disk = disks_[path];
-    if (!disk)
-        disk = std::make_unique<Disk>(clockwork_, disks_.size(), DiskSpec{.size = whole});
-    else if (disk->spec().size < whole)
-        disk->grow(whole);
-    return {};
+    soon([this, path, whole, done = std::move(done)] {
+        auto& disk = disks_[path];
+        if (!disk)
+            disk = std::make_unique<Disk>(clockwork_, disks_.size(), DiskSpec{.size = whole});
+        else if (disk->spec().size < whole)
+            disk->grow(whole);
+        done({});
+    });
 }
 
-Result<void> Host::remove_disk(const std::string& path) {
-    opened_disks_.erase(path);
-    auto found = disks_.find(path);
-    if (found == disks_.end()) return {};
-    removed_disks_.push_back(std::move(found->second));
-    disks_.erase(found);
-    return {};
+void Host::remove_disk(const std::string& path, std::function<void(Result<void>)> done) {
+    soon([this, path, done = std::move(done)] {
+        opened_disks_.erase(path);
+        if (auto found = disks_.find(path); found != disks_.end()) {
+            removed_disks_.push_back(std::move(found->second));
+            disks_.erase(found);
+        }
+        done({});
+    });
+}
+
+/// What a thread beside the loop would do, unless the power goes first.
+void Host::soon(std::function<void()> work) {
+    clockwork_.schedule.at(now() + std::chrono::milliseconds(2), "file", 0,
+                           [this, begun_after = power_cuts_, work = std::move(work)] {
+                               if (power_cuts_ == begun_after) work();
+                           });
 }
 
 Result<std::vector<std::byte>> Host::read_file(const std::string& path) {

@@ -49,8 +49,9 @@ public:
     /// Opens the disk that World::make_disk() made under this name; `direct` changes nothing.
     Result<std::unique_ptr<BlockDevice>> open_disk(const DiskOptions& options) override;
     /// Of the usual kind, known to the world by its path from then on.
-    Result<void> provide_disk(const std::string& path, std::uint64_t size) override;
-    Result<void> remove_disk(const std::string& path) override;
+    void provide_disk(const std::string& path, std::uint64_t size,
+                      std::function<void(Result<void>)> done) override;
+    void remove_disk(const std::string& path, std::function<void(Result<void>)> done) override;
     /// A machine's files are its own, and last. One that is being replaced at a power cut is the
     /// old or the new.
     Result<std::vector<std::byte>> read_file(const std::string& path) override;
@@ -70,6 +71,7 @@ private:
         std::function<void(Result<void>)> done;
     };
     void replace_next();
+    void soon(std::function<void()> work);
 
     Clockwork& clockwork_;
     Network& network_;

@@ -76,6 +76,7 @@ TEST_P(HostTest, WritesAndReadsItsVolume) {
     ASSERT_EQ(*opened, std::nullopt);
     EXPECT_EQ(host->device().traits().size, size);
     EXPECT_EQ(host->device().traits().minimum_block, 4096u);
+    EXPECT_EQ(host->volume(), HostController::volume);
     EXPECT_EQ(text_of(std::as_bytes(std::span(controller.last_hello.name)).first(4)), "desk");
 
     TestRequest write(BlockOperation::write, 8192, 12288), flush(BlockOperation::flush, 0, 0);
@@ -170,6 +171,35 @@ TEST_P(HostTest, ClosesItsMemoryWhenARequestEnds) {
     TestRequest third(BlockOperation::read, 0, 4096);
     carry_out(third);
     EXPECT_TRUE(third.succeeded()) << "over another connection";
+}
+
+TEST_P(HostTest, CutsABoxThatWasCountedOutBeforeItsRequestEnds) {
+    attach();
+    const auto self = wire::host_end(controller.session());
+    const auto box = controller.box();
+    TestRequest first(BlockOperation::read, 0, 4096), second(BlockOperation::read, 0, 4096);
+    carry_out(first);
+    ASSERT_EQ(host->links().links(), 1u);
+    controller.news = {{.number = 1, .box = {{9}}, .may_come = false},
+                       {.number = 2, .box = box.identity, .may_come = false}};
+    std::size_t links_at_the_end = 9;
+    second.then = [&] { links_at_the_end = host->links().links(); };
+    carry_out(second);
+    EXPECT_TRUE(second.succeeded());
+    EXPECT_EQ(links_at_the_end, 0u);
+    EXPECT_TRUE(host->links().is_barred(self, box));
+
+    // What the controller has told before is no news; a box that is let in is heard of even where
+    // nothing else can be said.
+    TestRequest third(BlockOperation::read, 0, 4096);
+    submit(third);
+    run_until([&] { return controller.transfers.size() > 3; });
+    EXPECT_EQ(controller.transfers.back().heard, 2u);
+    EXPECT_FALSE(third.done()) << "nobody can reach it";
+    controller.news = {{.number = 3, .box = box.identity, .may_come = true}};
+    run_until([&] { return third.done(); });
+    EXPECT_TRUE(third.succeeded());
+    EXPECT_FALSE(host->links().is_barred(self, box));
 }
 
 TEST_P(HostTest, RepeatsWhatWasNotAnsweredWhenTheControllerComesBack) {

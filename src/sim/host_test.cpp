@@ -52,15 +52,30 @@ TEST(Host, LosesItsOwnDisksWithItsPowerAndNoOthers) {
 TEST(Host, MakesDisksAndRemovesThem) {
     World world(1);
     Host& elm = world.host("elm");
-    EXPECT_TRUE(elm.remove_disk("part"));
-    ASSERT_TRUE(elm.provide_disk("part", 4096));
+    int told = 0;
+    auto tell = [&](Result<void> outcome) { told += outcome ? 1 : 100; };
+    auto wait_for = [&](int count) {
+        EXPECT_LT(told, count) << "not from inside";
+        world.run_for(1s);
+        EXPECT_EQ(told, count);
+    };
+    elm.remove_disk("part", tell);
+    wait_for(1);
+    elm.provide_disk("part", 4096, tell);
+    wait_for(2);
     auto disk = std::move(*elm.open_disk({.path = "part"}));
     EXPECT_EQ(disk->traits().size, 4096u);
-    ASSERT_TRUE(elm.provide_disk("part", 8192));
+    elm.provide_disk("part", 8192, tell);
+    wait_for(3);
     EXPECT_EQ(disk->traits().size, 8192u) << "it grows under whoever has it open";
     disk.reset();
-    ASSERT_TRUE(elm.remove_disk("part"));
+    elm.remove_disk("part", tell);
+    wait_for(4);
     EXPECT_FALSE(elm.open_disk({.path = "part"}));
+    elm.provide_disk("part", 4096, tell);
+    elm.power_cut();
+    world.run_for(1s);
+    EXPECT_EQ(told, 4) << "the power went first";
 }
 
 TEST(Host, SharesTimeAndNetworkWithTheOthers) {

@@ -38,10 +38,13 @@ public:
                                             const Address& from) override;
     Result<std::vector<Address>> resolve(const Address& address) override;
     Result<std::unique_ptr<BlockDevice>> open_disk(const DiskOptions& options) override;
-    Result<void> provide_disk(const std::string& path, std::uint64_t size) override {
-        return local_.provide_disk(path, size);
+    void provide_disk(const std::string& path, std::uint64_t size,
+                      std::function<void(Result<void>)> done) override {
+        local_.provide_disk(path, size, std::move(done));
     }
-    Result<void> remove_disk(const std::string& path) override { return local_.remove_disk(path); }
+    void remove_disk(const std::string& path, std::function<void(Result<void>)> done) override {
+        local_.remove_disk(path, std::move(done));
+    }
     Result<std::vector<std::byte>> read_file(const std::string& path) override {
         return local_.read_file(path);
     }

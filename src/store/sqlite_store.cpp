@@ -13,20 +13,38 @@ namespace {
 
 /// "WeAr": by it SQLite's files tell whose they are.
 constexpr int application = 0x57654172;
-constexpr int schema_version = 1;
+constexpr int schema_version = 2;
+constexpr int version_without_lease = 1;
 constexpr int busy_ms = 5000;
 
+constexpr const char* make_tables[] = {
+    "CREATE TABLE records (name TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE office (one INTEGER PRIMARY KEY CHECK (one = 1), epoch INTEGER, "
+    "renewals INTEGER NOT NULL DEFAULT 0, lease_ms INTEGER NOT NULL DEFAULT 0, "
+    "holder TEXT NOT NULL DEFAULT '')",
+    "INSERT INTO office (one, epoch) VALUES (1, 0)",
+    "PRAGMA user_version=2",
+    "PRAGMA application_id=0x57654172",
+};
+constexpr const char* add_lease[] = {
+    "ALTER TABLE office ADD COLUMN renewals INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE office ADD COLUMN lease_ms INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE office ADD COLUMN holder TEXT NOT NULL DEFAULT ''",
+    "PRAGMA user_version=2",
+};
+
 Error error_of(int code) {
-    const auto detail = static_cast<std::uint16_t>(code);
+    // Not as a detail: that would be read as a number of Linux's.
+    const auto said = static_cast<std::uint32_t>(code);
     switch (code & 0xff) {
         case SQLITE_NOTADB:
         case SQLITE_CORRUPT:
-            return {.code = Code::malformed, .detail = detail};
+            return {.code = Code::malformed, .where = said};
         case SQLITE_FULL:
         case SQLITE_BUSY:
-            return {.code = Code::exhausted, .detail = detail};
+            return {.code = Code::exhausted, .where = said};
         default:  // never access_denied: that is for who has lost office
-            return {.code = Code::io_failed, .detail = detail};
+            return {.code = Code::io_failed, .where = said};
     }
 }
 
@@ -104,29 +122,41 @@ public:
 
     Result<void> prepare() {
         sqlite3_busy_timeout(file_, busy_ms);
-        WEFT_TRY(auto tables, ask("SELECT count(*) FROM sqlite_master"));
-        WEFT_TRY(auto owner, ask("PRAGMA application_id"));
-        WEFT_TRY(auto version, ask("PRAGMA user_version"));
-        if (owner != application && (owner != 0 || tables != 0))
-            return Error{.code = Code::malformed};
-        if (owner == application && version != schema_version)
-            return Error{.code = Code::unsupported};
+        // Somebody else may be making the same file at this moment: what it is, is asked alone.
+        if (auto whose = in_one(&Database::make_or_know); !whose) return whose;
         // The mode is answered with a row, which is of no interest: where a file system cannot have
         // a write-ahead log, the older journal is as safe.
         WEFT_TRY([[maybe_unused]] auto mode, ask("PRAGMA journal_mode=WAL"));
-        if (auto set = run("PRAGMA synchronous=FULL"); !set) return set;
-        return owner == application ? Result<void>() : in_one(&Database::make_tables);
+        return run("PRAGMA synchronous=FULL");
     }
 
-    Result<void> elect(wire::Epoch& epoch, wire::Epoch beyond) {
+    Result<raid::MetadataOffice> office() {
+        Statement statement(file_, "SELECT epoch, renewals, lease_ms, holder FROM office");
+        WEFT_TRY(bool row, statement.step());
+        if (!row) return Error{.code = Code::malformed};
+        return raid::MetadataOffice{
+            .epoch = wire::Epoch{static_cast<std::uint64_t>(statement.number(0))},
+            .renewals = static_cast<std::uint64_t>(statement.number(1)),
+            .lease = std::chrono::milliseconds(statement.number(2)),
+            .holder = statement.text(3)};
+    }
+
+    Result<void> elect(raid::MetadataElection& election, wire::Epoch own) {
         return in_one([&](Database& self) -> Result<void> {
-            WEFT_TRY(auto highest, self.ask("SELECT epoch FROM office"));
-            constexpr auto most = std::numeric_limits<std::int64_t>::max();
-            if (highest == most || static_cast<std::uint64_t>(beyond) >= std::uint64_t{most})
-                return Error{.code = Code::exhausted};
-            highest = std::max(highest, static_cast<std::int64_t>(beyond));
-            epoch = wire::Epoch{static_cast<std::uint64_t>(highest + 1)};
-            return Statement(self.file_, "UPDATE office SET epoch = ?1").bind(1, highest + 1).run();
+            WEFT_TRY(auto now, self.office());
+            WEFT_TRY(auto won, raid::office_after(now, election, own));
+            election.epoch = won.epoch;
+            return self.set(won);
+        });
+    }
+
+    Result<void> renew(const raid::MetadataRenewal& renewal) {
+        return in_one([&](Database& self) -> Result<void> {
+            WEFT_TRY(auto now, self.office());
+            if (now.epoch != renewal.epoch) return Error{.code = Code::access_denied};
+            ++now.renewals;
+            if (renewal.releases) now.lease = {};
+            return self.set(now);
         });
     }
 
@@ -142,9 +172,8 @@ public:
 
     Result<void> commit(const raid::MetadataCommit& commit) {
         return in_one([&](Database& self) -> Result<void> {
-            WEFT_TRY(auto highest, self.ask("SELECT epoch FROM office"));
-            if (static_cast<std::uint64_t>(commit.epoch) != static_cast<std::uint64_t>(highest))
-                return Error{.code = Code::access_denied};
+            WEFT_TRY(auto now, self.office());
+            if (commit.epoch != now.epoch) return Error{.code = Code::access_denied};
             for (const auto& change : commit.changes)
                 if (auto made = self.make(change); !made) return made;
             return {};
@@ -152,14 +181,32 @@ public:
     }
 
 private:
-    Result<void> make_tables() {
-        for (const char* text :
-             {"CREATE TABLE records (name TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID",
-              "CREATE TABLE office (one INTEGER PRIMARY KEY CHECK (one = 1), epoch INTEGER)",
-              "INSERT INTO office VALUES (1, 0)", "PRAGMA user_version=1",
-              "PRAGMA application_id=0x57654172"})
+    Result<void> make_or_know() {
+        WEFT_TRY(auto tables, ask("SELECT count(*) FROM sqlite_master"));
+        WEFT_TRY(auto owner, ask("PRAGMA application_id"));
+        WEFT_TRY(auto version, ask("PRAGMA user_version"));
+        if (owner != application && (owner != 0 || tables != 0))
+            return Error{.code = Code::malformed};
+        if (owner != application) return run_all(make_tables);
+        if (version == version_without_lease) return run_all(add_lease);
+        if (version != schema_version) return Error{.code = Code::unsupported};
+        return {};
+    }
+
+    Result<void> run_all(std::span<const char* const> texts) {
+        for (const char* text : texts)
             if (auto made = run(text); !made) return made;
         return {};
+    }
+
+    Result<void> set(const raid::MetadataOffice& office) {
+        return Statement(file_,
+                         "UPDATE office SET epoch = ?1, renewals = ?2, lease_ms = ?3, holder = ?4")
+            .bind(1, static_cast<std::int64_t>(office.epoch))
+            .bind(2, static_cast<std::int64_t>(office.renewals))
+            .bind(3, std::int64_t{office.lease.count()})
+            .bind(4, office.holder)
+            .run();
     }
 
     Result<void> make(const raid::MetadataChange& change) {
@@ -204,10 +251,28 @@ SqliteStore::~SqliteStore() {
     WEFT_CHECK(waiting_.empty());
 }
 
+void SqliteStore::look(raid::MetadataLook& look) {
+    add({.work = [&](Database& database) -> Result<void> {
+             WEFT_TRY(look.office, database.office());
+             return {};
+         },
+         .told = [&](Result<void> outcome) { look.completed(outcome); }});
+}
+
 void SqliteStore::elect(raid::MetadataElection& election) {
-    add({.work =
-             [&](Database& database) { return database.elect(election.epoch, election.beyond); },
-         .told = [&](Result<void> outcome) { election.completed(outcome); }});
+    add({.work = [&election,
+                  own = own_](Database& database) { return database.elect(election, own); },
+         .told =
+             [this, &election](Result<void> outcome) {
+                 if (outcome) own_ = election.epoch;
+                 election.completed(outcome);
+             }});
+}
+
+void SqliteStore::renew(raid::MetadataRenewal& renewal) {
+    add({.work = [&](Database& database) { return database.renew(renewal); },
+         .told = [&](Result<void> outcome) { renewal.completed(outcome); },
+         .first = !renewal.releases});
 }
 
 void SqliteStore::read(raid::MetadataReading& reading) {
@@ -225,7 +290,11 @@ void SqliteStore::add(Request request) {
         world_.defer([told = std::move(request.told)] { told(Error{.code = Code::exhausted}); });
         return;
     }
-    waiting_.push_back(std::move(request));
+    // The first is under way already. A release ends what was asked for before it.
+    if (request.first && !waiting_.empty())
+        waiting_.insert(std::next(waiting_.begin()), std::move(request));
+    else
+        waiting_.push_back(std::move(request));
     if (waiting_.size() == 1) begin();
 }
 

@@ -4,8 +4,8 @@
 // it is called on a thread of the file engine's, one request after another.
 #pragma once
 
-#include <deque>
 #include <functional>
+#include <list>
 #include <memory>
 #include <string>
 
@@ -27,7 +27,9 @@ public:
     /// Every request must have completed.
     ~SqliteStore() override;
 
+    void look(raid::MetadataLook& look) override;
     void elect(raid::MetadataElection& election) override;
+    void renew(raid::MetadataRenewal& renewal) override;
     void read(raid::MetadataReading& reading) override;
     void commit(raid::MetadataCommit& commit) override;
 
@@ -39,6 +41,7 @@ private:
         std::function<Result<void>(Database&)> work;  ///< on the thread
         std::function<void(Result<void>)> told;
         Result<void> outcome{};
+        bool first = false;  ///< it goes before all that only wait
     };
 
     SqliteStore(LinuxWorld& world, std::unique_ptr<Database> database);
@@ -47,7 +50,8 @@ private:
 
     LinuxWorld& world_;
     std::unique_ptr<Database> database_;  ///< the thread's while a request is under way
-    std::deque<Request> waiting_;         ///< the first is under way
+    std::list<Request> waiting_;          ///< the first is under way
+    wire::Epoch own_{};                   ///< won by this candidate last
 };
 
 }  // namespace weft::store

@@ -2,6 +2,7 @@
 #include "store/sqlite_store.hpp"
 
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,28 +10,16 @@
 #include <filesystem>
 #include <fstream>
 
+#include "support/store_conformance.hpp"
+
 namespace weft::store {
 namespace {
 
 using raid::MetadataChange;
-
-std::vector<std::byte> octets(std::string_view text) {
-    const auto bytes = std::as_bytes(std::span(text));
-    return {bytes.begin(), bytes.end()};
-}
-
-struct Commit final : raid::MetadataCommit {
-    std::optional<Result<void>> outcome;
-    void completed(Result<void> said) override { outcome = said; }
-};
-struct Reading final : raid::MetadataReading {
-    std::optional<Result<void>> outcome;
-    void completed(Result<void> said) override { outcome = said; }
-};
-struct Election final : raid::MetadataElection {
-    std::optional<Result<void>> outcome;
-    void completed(Result<void> said) override { outcome = said; }
-};
+using test::store_octets;
+using Commit = test::StoreCommit;
+using Reading = test::StoreReading;
+using Election = test::StoreElection;
 
 class SqliteStoreTest : public testing::Test {
 protected:
@@ -81,17 +70,17 @@ TEST_F(SqliteStoreTest, KeepsWhatWasChangedInNamesOrder) {
         EXPECT_TRUE(read(*store).empty());
         epoch = elect(*store);
         ASSERT_TRUE(commit(*store, epoch,
-                           {{"volumes/b", octets("two")},
-                            {"boxes/a", octets("")},
-                            {"volumes/a", octets(std::string_view("o\0e", 3))}}));
+                           {{"volumes/b", store_octets("two")},
+                            {"boxes/a", store_octets("")},
+                            {"volumes/a", store_octets(std::string_view("o\0e", 3))}}));
         ASSERT_TRUE(commit(*store, epoch,
-                           {{"volumes/b", octets("three")},
+                           {{"volumes/b", store_octets("three")},
                             {"boxes/a", std::nullopt},
                             {"boxes/nobody", std::nullopt}}));
     }
     auto store = open();
-    EXPECT_EQ(read(*store), (Records{{"volumes/a", octets(std::string_view("o\0e", 3))},
-                                     {"volumes/b", octets("three")}}));
+    EXPECT_EQ(read(*store), (Records{{"volumes/a", store_octets(std::string_view("o\0e", 3))},
+                                     {"volumes/b", store_octets("three")}}));
     EXPECT_GT(elect(*store), epoch);
 }
 
@@ -101,14 +90,14 @@ TEST_F(SqliteStoreTest, ObeysOnlyWhoWonOfficeLast) {
     auto rival = open();
     auto new_epoch = elect(*rival);
     EXPECT_GT(new_epoch, old_epoch);
-    auto late = commit(*store, old_epoch, {{"cluster", octets("yesterday")}});
+    auto late = commit(*store, old_epoch, {{"cluster", store_octets("yesterday")}});
     ASSERT_FALSE(late);
     EXPECT_EQ(late.error().code, Code::access_denied);
     auto early = commit(*store, wire::Epoch{static_cast<std::uint64_t>(new_epoch) + 1},
-                        {{"cluster", octets("tomorrow")}});
+                        {{"cluster", store_octets("tomorrow")}});
     ASSERT_FALSE(early);
     EXPECT_TRUE(read(*store).empty()) << "nothing of a refused change is kept";
-    EXPECT_TRUE(commit(*rival, new_epoch, {{"cluster", octets("today")}}));
+    EXPECT_TRUE(commit(*rival, new_epoch, {{"cluster", store_octets("today")}}));
 }
 
 TEST_F(SqliteStoreTest, GivesAnEpochBeyondTheOneItIsToldOf) {
@@ -132,6 +121,7 @@ TEST_F(SqliteStoreTest, LeavesAFileOfSomethingElseAsItIs) {
     auto opened = SqliteStore::open(*world_, path());
     ASSERT_FALSE(opened);
     EXPECT_EQ(opened.error().code, Code::malformed);
+    EXPECT_EQ(opened.error().detail, 0u) << "people would be told of Linux's error of that number";
     std::string kept;
     std::getline(std::ifstream(path()), kept);
     EXPECT_TRUE(kept.starts_with("a letter"));
@@ -145,13 +135,13 @@ TEST_F(SqliteStoreTest, TakesRequestsOneAfterAnother) {
     std::vector<Commit> commits(count);
     for (std::size_t i = 0; i < count; ++i) {
         commits[i].epoch = epoch;
-        commits[i].changes = {{"cluster", octets(std::to_string(i))}};
+        commits[i].changes = {{"cluster", store_octets(std::to_string(i))}};
         store->commit(commits[i]);
     }
     EXPECT_FALSE(store->quiet());
     world_->run_until([&] { return store->quiet(); });
     for (auto& each : commits) EXPECT_TRUE(each.outcome && *each.outcome);
-    EXPECT_EQ(read(*store), (Records{{"cluster", octets("49")}}));
+    EXPECT_EQ(read(*store), (Records{{"cluster", store_octets("49")}}));
 }
 
 TEST_F(SqliteStoreTest, HasWhatItSaidIsKeptAfterItsProcessWasKilled) {
@@ -163,7 +153,7 @@ TEST_F(SqliteStoreTest, HasWhatItSaidIsKeptAfterItsProcessWasKilled) {
         world_.swap(world);
         auto store = open();
         auto epoch = elect(*store);
-        bool kept = bool(commit(*store, epoch, {{"cluster", octets("ours")}}));
+        bool kept = bool(commit(*store, epoch, {{"cluster", store_octets("ours")}}));
         char answer = kept ? 'y' : 'n';
         (void)!::write(told[1], &answer, 1);
         ::pause();
@@ -177,8 +167,105 @@ TEST_F(SqliteStoreTest, HasWhatItSaidIsKeptAfterItsProcessWasKilled) {
     ::close(told[0]);
     ::close(told[1]);
     auto store = open();
-    EXPECT_EQ(read(*store), (Records{{"cluster", octets("ours")}}));
+    EXPECT_EQ(read(*store), (Records{{"cluster", store_octets("ours")}}));
+}
+
+/// What a controller before leases left behind.
+TEST_F(SqliteStoreTest, TakesOverAFileOfBeforeThereWereLeases) {
+    sqlite3* file = nullptr;
+    ASSERT_EQ(sqlite3_open(path().c_str(), &file), SQLITE_OK);
+    for (const char* text :
+         {"CREATE TABLE records (name TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID",
+          "CREATE TABLE office (one INTEGER PRIMARY KEY CHECK (one = 1), epoch INTEGER)",
+          "INSERT INTO office VALUES (1, 41)", "INSERT INTO records VALUES ('cluster', x'6f6c64')",
+          "PRAGMA user_version=1", "PRAGMA application_id=0x57654172"})
+        ASSERT_EQ(sqlite3_exec(file, text, nullptr, nullptr, nullptr), SQLITE_OK) << text;
+    sqlite3_close(file);
+    auto store = open();
+    EXPECT_EQ(read(*store), (Records{{"cluster", store_octets("old")}}));
+    EXPECT_EQ(elect(*store), wire::Epoch{42});
+}
+
+/// Two processes that begin at the same moment, with no file there yet.
+TEST_F(SqliteStoreTest, IsMadeByOneOfSeveralThatBeginTogether) {
+    constexpr int processes = 4;
+    for (int i = 0; i < processes; ++i)
+        if (::fork() == 0) {
+            auto world = std::move(*open_linux_world({.files = FileEngine::threads}));
+            auto opened = SqliteStore::open(*world, path());
+            ::_exit(opened ? 0 : 1);
+        }
+    for (int i = 0; i < processes; ++i) {
+        int status = 0;
+        ASSERT_GT(::wait(&status), 0);
+        EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+    EXPECT_EQ(elect(*open()), wire::Epoch{1});
+}
+
+/// Somebody else's change takes its time: ours waits for it, and is not refused.
+TEST_F(SqliteStoreTest, WaitsForAnotherProcessThatIsWriting) {
+    auto store = open();
+    const auto epoch = elect(*store);
+    sqlite3* file = nullptr;
+    ASSERT_EQ(sqlite3_open(path().c_str(), &file), SQLITE_OK);
+    ASSERT_EQ(sqlite3_exec(file, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
+    Commit late;
+    late.epoch = epoch;
+    late.changes = {{"cluster", store_octets("ours")}};
+    store->commit(late);
+    auto timer =
+        world_->make_timer([&] { sqlite3_exec(file, "COMMIT", nullptr, nullptr, nullptr); });
+    timer->set(world_->now() + std::chrono::milliseconds(200));
+    EXPECT_TRUE(wait(late));
+    sqlite3_close(file);
+}
+
+TEST_F(SqliteStoreTest, LetsARenewalGoBeforeWhatOnlyWaits) {
+    auto store = open();
+    const auto epoch = elect(*store);
+    std::vector<Commit> commits(100);
+    for (auto& each : commits) {
+        each.epoch = epoch;
+        each.changes = {{"cluster", store_octets("again")}};
+        store->commit(each);
+    }
+    test::StoreRenewal renewal;
+    renewal.epoch = epoch;
+    store->renew(renewal);
+    EXPECT_TRUE(wait(renewal));
+    EXPECT_FALSE(commits.back().outcome);
+    world_->run_until([&] { return store->quiet(); });
 }
 
 }  // namespace
 }  // namespace weft::store
+
+namespace weft::test {
+namespace {
+
+class SqliteBench {
+public:
+    SqliteBench() : world_(std::move(*open_linux_world({.files = FileEngine::threads}))) {
+        std::string name = testing::TempDir() + "/weft-store-XXXXXX";
+        folder_ = ::mkdtemp(name.data());
+    }
+    ~SqliteBench() { std::filesystem::remove_all(folder_); }
+
+    std::string trouble() const { return {}; }
+    std::unique_ptr<raid::MetadataStore> make() {
+        return std::move(*store::SqliteStore::open(*world_, folder_ + "/state"));
+    }
+    bool run_until(const auto& done) {
+        world_->run_until(done);
+        return done();
+    }
+
+private:
+    std::string folder_;
+    std::unique_ptr<LinuxWorld> world_;
+};
+INSTANTIATE_TYPED_TEST_SUITE_P(Sqlite, StoreConformance, SqliteBench);
+
+}  // namespace
+}  // namespace weft::test

@@ -136,7 +136,7 @@ struct ArrayHostAdmission {
     ArrayAddress address{};
     HostSession host{};
     std::uint16_t port = 0;
-    Octets<16> network_address{};
+    Octets<16> network_address{};  ///< all zero: where the command comes from
     Octets<32> secret{};
 
     static constexpr void describe(auto& v, auto& h) {

@@ -59,18 +59,21 @@ struct HostHello {
     HostSession previous{};  ///< the session it had before and lost; 0: none. It is over now.
     std::uint16_t port = 0;
     Octets<16> network_address{};  ///< IPv6, or IPv4 mapped into it; all zero: where it comes from
+    /// The same in all sessions of one attachment, whichever controller they are with.
+    HostIdentity identity{};
 
     static constexpr void describe(auto& v, auto& h) {
-        v.pack(fixed<64>("key", 0x57'65'66'74'48'6c'6f'31));  // "WeftHlo1"
+        v.pack(fixed<64>("key", 0x57'65'66'74'48'6c'6f'32));  // "WeftHlo2"
         v("name", h.name);
         v("previous", h.previous);
         v("port", h.port);
         v.pack(reserved<48>);
         v("network address", h.network_address);
+        v.nested("identity", h.identity);
     }
     bool operator==(const HostHello&) const = default;
 };
-static_assert(wire_size<HostHello>() == 104);
+static_assert(wire_size<HostHello>() == 120);
 
 /// What became of a host's command.
 enum class HostOutcome : std::uint8_t {
@@ -92,7 +95,9 @@ struct HostWelcome {
     Epoch epoch{};
     std::uint64_t size = 0;           ///< of the volume, in octets
     std::uint32_t request_limit = 0;  ///< octets of one read or write, at most
-    Octets<32> secret{};              ///< whoever proves to know it may reach the host's memory
+    std::uint32_t roster = 0;         ///< HostNews up to this number the host need not hear of
+    /// Whoever proves to know what is made of it for them alone may reach the host's memory.
+    Octets<32> secret{};
 
     static constexpr void describe(auto& v, auto& h) {
         v.pack(fixed<8>("type", 0x81), fixed<8>("length", 102));
@@ -104,7 +109,7 @@ struct HostWelcome {
         v("epoch", h.epoch);
         v("size", h.size);
         v("request limit", h.request_limit);
-        v.pack(reserved<32>);
+        v("roster", h.roster);
         v("secret", h.secret);
     }
     bool operator==(const HostWelcome&) const = default;
@@ -119,10 +124,11 @@ struct HostTransfer {
     std::uint64_t command = 0;
     std::uint64_t offset = 0;
     std::uint32_t length = 0;
-    SteeringTag tag{};       ///< of the host's memory
-    std::uint64_t base = 0;  ///< where in it the first octet is
-    bool durable = false;    ///< of a write: answered when it outlives the power
-    bool repeated = false;   ///< sent before, in a session that was lost: perhaps it was done
+    SteeringTag tag{};        ///< of the host's memory
+    std::uint64_t base = 0;   ///< where in it the first octet is
+    bool durable = false;     ///< of a write: answered when it outlives the power
+    bool repeated = false;    ///< sent before, in a session that was lost: perhaps it was done
+    std::uint32_t heard = 0;  ///< the last HostNews, by its number
 
     static constexpr void describe(auto& v, auto& h) {
         v.pack(fixed<64>("key", 0x57'65'66'74'48'74'72'31));  // "WeftHtr1"
@@ -133,7 +139,8 @@ struct HostTransfer {
         v("tag", h.tag);
         v("base", h.base);
         v.pack(reserved<6>, bits<1>("repeated", h.repeated), bits<1>("durable", h.durable),
-               reserved<56>);
+               reserved<24>);
+        v("heard", h.heard);
     }
     bool operator==(const HostTransfer&) const = default;
 };
@@ -154,5 +161,25 @@ struct HostAnswer {
     bool operator==(const HostAnswer&) const = default;
 };
 static_assert(wire_size<HostAnswer>() == 24);
+
+/// A further descriptor behind an answer: the volume counts on a box no more, or again. The host
+/// acts on it before its request ends: what a box that was counted out still sends must find no
+/// door, and the bytes of no later request.
+struct HostNews {
+    std::uint32_t number = 0;  ///< counts up; of one box only the last matters
+    BoxIdentity box{};
+    bool may_come = false;
+
+    static constexpr void describe(auto& v, auto& h) {
+        v.pack(fixed<8>("type", 0x82), fixed<8>("length", 22));
+        v.pack(reserved<7>, bits<1>("may come", h.may_come), reserved<8>);
+        v("number", h.number);
+        v.nested("box", h.box);
+    }
+    bool operator==(const HostNews&) const = default;
+};
+static_assert(wire_size<HostNews>() == 24);
+/// Of one answer; a host that has more to hear is forgotten, and says hello again.
+inline constexpr std::size_t host_news_max = 3;
 
 }  // namespace weft::wire

@@ -23,4 +23,11 @@ constexpr bool is_array_name(std::string_view name) {
     return true;
 }
 
+/// A box's name stands where a place in a volume may stand as well, and that is a number.
+constexpr bool is_number(std::string_view name) {
+    for (char letter : name)
+        if (letter < '0' || letter > '9') return false;
+    return !name.empty();
+}
+
 }  // namespace weft::wire

@@ -224,11 +224,12 @@ TEST(ArrayConnection, IsGreetedWelcomedAndProved) {
 
 TEST(ArrayHost, SaysHelloAndAsksForTransfers) {
     HeaderWalk walk("raid/host.hex");
-    walk.expect(HostCommandBlock{.action = HostAction::hello, .parameter_length = 104});
+    walk.expect(HostCommandBlock{.action = HostAction::hello, .parameter_length = 120});
     walk.expect(HostHello{.name = field<64>("desk"),
                           .previous = HostSession{8},
                           .port = 4000,
-                          .network_address = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}});
+                          .network_address = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1},
+                          .identity = {counting(0x50)}});
     walk.expect(HostWelcome{.outcome = HostOutcome::done,
                             .session = HostSession{9},
                             .cluster = {counting(0x10)},
@@ -236,6 +237,7 @@ TEST(ArrayHost, SaysHelloAndAsksForTransfers) {
                             .epoch = Epoch{3},
                             .size = 1ull << 40,
                             .request_limit = 1 << 20,
+                            .roster = 4,
                             .secret = long_counting(0)});
     walk.expect(
         HostCommandBlock{.action = HostAction::write, .command = 77, .parameter_length = 56});
@@ -246,8 +248,11 @@ TEST(ArrayHost, SaysHelloAndAsksForTransfers) {
                              .tag = SteeringTag{0xabcdef01},
                              .base = 0x1000,
                              .durable = true,
-                             .repeated = true});
+                             .repeated = true,
+                             .heard = 4});
     walk.expect(HostAnswer{.outcome = HostOutcome::later, .command = 77, .size = 1ull << 40});
+    walk.expect(HostNews{.number = 5, .box = {counting(0x30)}, .may_come = false});
+    walk.expect(HostNews{.number = 6, .box = {counting(0x40)}, .may_come = true});
     walk.expect_end();
     EXPECT_EQ(identity_of(HostSession{0x0a0b0c0d}), session(0x0a0b0c0d));
     EXPECT_EQ(volume_target_name("photos"), "iqn.2026-11.io.weft:volume.photos");

@@ -231,7 +231,8 @@ protected:
                                     .host = host_session,
                                     .port = ArrayParty::port,
                                     .network_address = *node::network_address_of(host_machine),
-                                    .secret = secret_of(0x77)}),
+                                    .secret = node::secret_for(secret_of(0x77),
+                                                               wire::box_end(box->identity()))}),
                       wire::ArrayOutcome::done);
         }
     }

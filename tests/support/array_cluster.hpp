@@ -35,7 +35,13 @@ public:
             EXPECT_TRUE(run_until([&] { return each.second->finished(); }));
         }
         hosts.clear();
-        stop_controller();
+        for (auto* each : {standby.get(), controller.get()}) {
+            if (each == nullptr) continue;
+            each->stop();
+            EXPECT_TRUE(run_until([&] { return each->quiet(); }));
+        }
+        standby.reset();
+        controller.reset();
         for (auto& each : boxes) {
             each.second->stop();
             EXPECT_TRUE(run_until([&] { return each.second->quiet(); }));
@@ -78,6 +84,29 @@ public:
         ASSERT_TRUE(run_until([&] { return started.has_value(); }));
         ASSERT_TRUE(*started) << static_cast<int>(started->error().code);
     }
+    Address standby_address() const { return Address::tcp("10.0.0.2", port); }
+    /// Another controller with the same records, on a machine of its own; it waits.
+    void start_standby() {
+        standby_store =
+            std::make_unique<node::MemoryMetadataStore>(world.host("10.0.0.2"), records);
+        node::ControllerNode::Options options;
+        options.listen = standby_address();
+        options.volume = volume_options;
+        options.in_band = in_band;
+        options.office.standby = true;
+        standby = std::make_unique<node::ControllerNode>(world.host("10.0.0.2"), *standby_store,
+                                                         std::move(options));
+        standby->start([this](Result<Address> outcome) { standby_serves = outcome.has_value(); });
+    }
+    /// The controller's machine loses its power. What is left of it in the midst of its work is
+    /// never called again, and cannot be taken apart: it is kept, for whoever looks for leaks.
+    void cut_power_of_controller() {
+        using Rest = std::pair<std::unique_ptr<node::MemoryMetadataStore>,
+                               std::unique_ptr<node::ControllerNode>>;
+        static auto& rests = *new std::vector<Rest>;
+        world.host("10.0.0.1").power_cut();
+        rests.emplace_back(std::move(store), std::move(controller));
+    }
     void stop_controller() {
         if (!controller) return;
         controller->stop();
@@ -85,7 +114,8 @@ public:
         controller.reset();
         store.reset();
     }
-    void start_box(const std::string& name) {
+    void start_box(const std::string& name) { start_box(name, box_address(name)); }
+    void start_box(const std::string& name, const Address& where) {
         auto& host = world.host(machine_of(name));
         auto& box = boxes[name];
         box = std::make_unique<node::BoxNode>(
@@ -97,7 +127,7 @@ public:
         box->start([&](std::optional<std::string> refusal) { told = std::move(refusal); });
         ASSERT_TRUE(run_until([&] { return told.has_value(); }));
         ASSERT_FALSE(*told) << **told;
-        ASSERT_TRUE(box->listen(box_address(name)));
+        ASSERT_TRUE(box->listen(where));
     }
     /// What it was doing must have ended, or the deaf rest of it could not be taken apart.
     void cut_power(const std::string& name) {
@@ -106,6 +136,23 @@ public:
         boxes[name]->stop();
         EXPECT_TRUE(run_until([&] { return boxes[name]->quiet(); }));
         boxes.erase(name);
+    }
+
+    /// The same amid whatever they do: nothing they say is heard any more, their disks lose what
+    /// was not flushed. The rest of them is taken apart when that has ended.
+    void go_dark(const std::vector<std::string>& dark) {
+        for (const auto& name : dark) {
+            world.network().power_cut(machine_of(name));
+            for (const auto& [path, disk] : world.disks())
+                if (path.starts_with("/" + name + "/"))
+                    disk->power_cut(sim::AfterPowerCut::requests_fail);
+        }
+        for (const auto& name : dark) {
+            boxes[name]->stop();
+            EXPECT_TRUE(run_until([&] { return boxes[name]->quiet(); }));
+            boxes.erase(name);
+            world.network().power_on(machine_of(name));
+        }
     }
 
     /// What management is told: nothing, or why not.
@@ -169,6 +216,7 @@ public:
     BlockDevice& attach(const std::string& volume, const std::string& machine = "10.0.0.50") {
         node::HostNode::Options options;
         options.controller = controller_address();
+        if (standby) options.others = {standby_address()};
         options.volume = volume;
         options.name = machine;
         options.listen = Address::tcp(machine, 7500);
@@ -209,6 +257,9 @@ public:
     bool in_band = false;
     std::unique_ptr<node::MemoryMetadataStore> store;
     std::unique_ptr<node::ControllerNode> controller;
+    std::unique_ptr<node::MemoryMetadataStore> standby_store;
+    std::unique_ptr<node::ControllerNode> standby;
+    bool standby_serves = false;
     std::map<std::string, std::unique_ptr<node::BoxNode>> boxes;
     std::vector<std::unique_ptr<node::IscsiTransport>> transports;
     std::vector<std::unique_ptr<node::IscsiDisk>> disks;

@@ -25,6 +25,7 @@ class HostController final : private scsi::VendorCommands {
 public:
     static constexpr const char* machine = "10.0.0.1";
     static constexpr wire::ClusterIdentity cluster{{7, 7}};
+    static constexpr wire::VolumeIdentity volume{{8, 8}};
     static Address where() { return Address::tcp(machine, 3260); }
 
     HostController(sim::World& the_world, std::size_t size)
@@ -72,7 +73,8 @@ public:
     bool refuse_hello = false;
     bool swallow = false;  ///< commands are carried out and not answered
     std::optional<wire::HostOutcome> fail_with;
-    bool forget_sessions = false;  ///< the next command finds its session unknown
+    bool forget_sessions = false;      ///< the next command finds its session unknown
+    std::vector<wire::HostNews> news;  ///< told with every answer
 
     /// What is under way is answered so, whatever comes of it.
     void fail_moves() {
@@ -82,6 +84,7 @@ public:
     std::size_t links() const { return links_->links(); }
     node::ArrayLinks& array_links() { return *links_; }
     wire::HostSession session() const { return session_; }
+    const wire::ArrayConnectionEnd& box() const { return box_; }
 
 private:
     class Move final : public raid::PeerTransfer {
@@ -159,20 +162,27 @@ private:
         session_ = wire::HostSession{1000 + hellos};
         welcome.session = session_;
         welcome.cluster = cluster;
+        welcome.volume = volume;
         welcome.epoch = wire::Epoch{epoch_};
         welcome.size = memory.size();
         welcome.request_limit = 1 << 20;
         welcome.secret.fill(static_cast<std::uint8_t>(hellos));
         EXPECT_TRUE(links_->know({wire::ArrayRole::host, wire::identity_of(session_)},
-                                 welcome.secret,
+                                 node::secret_for(welcome.secret, box_),
                                  node::address_of(hello->network_address, hello->port)));
         call.answer(wire::ScsiStatus::good, encoded(welcome), {});
     }
     void answer(scsi::VendorCall& call, std::uint64_t command, wire::HostOutcome outcome) {
         const wire::HostAnswer said{.outcome = outcome, .command = command, .size = memory.size()};
         const bool good = outcome == wire::HostOutcome::done;
-        call.answer(good ? wire::ScsiStatus::good : wire::ScsiStatus::check_condition,
-                    encoded(said), {});
+        const auto head = encoded(said);
+        std::vector<std::byte> descriptors(head.begin(), head.end());
+        for (const auto& each : news) {
+            const auto octets = encoded(each);
+            descriptors.insert(descriptors.end(), octets.begin(), octets.end());
+        }
+        call.answer(good ? wire::ScsiStatus::good : wire::ScsiStatus::check_condition, descriptors,
+                    {});
     }
 
     sim::Host& world_;

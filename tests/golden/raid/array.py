@@ -175,20 +175,26 @@ BOX_FILES = [
 
 HOST = [
     (b"\xd0\x40", "operation: array; action: hello"), (number(8, 0), "command"),
-    (number(4, 104), "length"), (bytes(2), "reserved, control"),
-    (b"WeftHlo1", "hello"), (field("desk", 64), "name"), (number(8, 8), "previous session"),
+    (number(4, 120), "length"), (bytes(2), "reserved, control"),
+    (b"WeftHlo2", "hello"), (field("desk", 64), "name"), (number(8, 8), "previous session"),
     (number(2, 4000), "port"), (bytes(6), "reserved"), (bytes(15) + b"\x01", "address"),
+    (bytes(range(0x50, 0x60)), "identity"),
     (b"\x81\x66", "welcome: descriptor type and length"), (b"\x00", "outcome: done"),
     (bytes(5), "reserved"), (number(8, 9), "session"), (CLUSTER, "cluster"), (VOLUME, "volume"),
     (number(8, 3), "epoch"), (number(8, 1 << 40), "size"), (number(4, 1 << 20), "request limit"),
-    (bytes(4), "reserved"), (bytes(range(32)), "secret"),
+    (number(4, 4), "roster"), (bytes(range(32)), "secret"),
     (b"\xd0\x42", "operation: array; action: write"), (number(8, 77), "command"),
     (number(4, 56), "length"), (bytes(2), "reserved, control"),
     (b"WeftHtr1", "transfer"), (number(8, 9), "session"), (number(8, 77), "command"),
     (number(8, 1 << 33), "offset"), (number(4, 12288), "length"), (number(4, 0xABCDEF01), "tag"),
-    (number(8, 0x1000), "base"), (b"\x03", "repeated, durable"), (bytes(7), "reserved"),
+    (number(8, 0x1000), "base"), (b"\x03", "repeated, durable"), (bytes(3), "reserved"),
+    (number(4, 4), "heard"),
     (b"\x80\x16", "answer: descriptor type and length"), (b"\x04", "outcome: later"),
     (bytes(5), "reserved"), (number(8, 77), "command"), (number(8, 1 << 40), "size"),
+    (b"\x82\x16", "news: descriptor type and length"), (bytes(2), "may come: no; reserved"),
+    (number(4, 5), "number"), (bytes(range(0x30, 0x40)), "box"),
+    (b"\x82\x16", "news: descriptor type and length"), (b"\x01\x00", "may come: yes; reserved"),
+    (number(4, 6), "number"), (bytes(range(0x40, 0x50)), "box"),
 ]
 
 
@@ -214,7 +220,8 @@ def main():
     write("records.hex", "Records of a controller's store, one behind another.", RECORDS)
     write("box.hex", "What a box says of itself, and what it keeps of itself.", BOX_FILES)
     write("greetings.hex", "How the ends of a connection introduce themselves.", GREETINGS)
-    write("host.hex", "A host says hello, is welcomed, writes, and is answered.", HOST)
+    write("host.hex", "A host says hello, is welcomed, writes, is answered, and told of boxes.",
+          HOST)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// `weft sim run`: whole arrays in virtual time, one run for each seed, with faults, and checkers
+// that look at everything. A run is a function of its seed: what fails once fails again.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.hpp"
+#include "cli/text.hpp"
+#include "sim/raid_swarm.hpp"
+
+namespace weft::cli {
+namespace {
+
+struct Wishes {
+    std::string what, seeds = "1-1000", consistency = "none";
+    std::uint64_t seed = 0;
+    bool beyond = false, trace = false, as_json = false;
+};
+
+struct Seeds {
+    std::uint64_t first = 0, last = 0;
+};
+
+std::optional<std::uint64_t> parse_number(std::string_view text) {
+    std::uint64_t number = 0;
+    const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (fault != std::errc{} || end != text.data() + text.size()) return {};
+    return number;
+}
+
+Seeds parse_seeds(const std::string& text) {
+    const auto dash = text.find('-');
+    const auto first = parse_number(std::string_view(text).substr(0, dash));
+    const auto last =
+        dash == std::string::npos ? first : parse_number(std::string_view(text).substr(dash + 1));
+    if (!first || !last || *last < *first)
+        throw Misuse{fmt::format("'{}' is neither a seed nor a range of them, as 1-1000",
+                                 show_foreign(text))};
+    return {*first, *last};
+}
+
+class Progress {
+public:
+    Progress(Seeds seeds, bool shown) : seeds_(seeds), shown_(shown && isatty(STDERR_FILENO)) {}
+
+    double seconds() const {
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+    }
+    void tell(std::uint64_t seed) {
+        const auto now = std::chrono::steady_clock::now();
+        if (!shown_ || now < next_) return;
+        next_ = now + std::chrono::seconds(1);
+        const auto done = static_cast<double>(seed - seeds_.first + 1);
+        const auto left = static_cast<double>(seeds_.last - seed);
+        const double rate = done / seconds();
+        fmt::print(stderr, "\r{:.0f} seeds, {:.0f} per second, {} to go        ", done, rate,
+                   show_duration(left / rate));
+    }
+    void end() const {
+        if (shown_) fmt::print(stderr, "\r{:60}\r", "");
+    }
+
+private:
+    Seeds seeds_;
+    bool shown_;
+    std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now(), next_{};
+};
+
+nlohmann::json document_of(const sim::RaidSwarm::Tally& tally) {
+    return {{"reads", tally.reads},
+            {"writes", tally.writes},
+            {"blocks_read", tally.blocks_read},
+            {"session_cuts", tally.session_cuts},
+            {"power_cuts", tally.power_cuts},
+            {"takeovers", tally.takeovers},
+            {"disk_errors", tally.disk_errors},
+            {"host_deaths", tally.host_deaths},
+            {"rebuilds", tally.rebuilds},
+            {"stops", tally.stops}};
+}
+
+std::string replay_of(const Wishes& wishes, std::uint64_t seed) {
+    return fmt::format("weft sim run raid --seed {} --consistency {}{} --trace", seed,
+                       wishes.consistency, wishes.beyond ? " --beyond" : "");
+}
+
+int report(const Wishes& wishes, Seeds seeds, const sim::RaidSwarm::Tally& tally, double seconds,
+           const sim::RaidSwarm* failed, std::uint64_t seed) {
+    if (wishes.as_json) {
+        auto document = document_of(tally);
+        document["first_seed"] = seeds.first;
+        document["last_seed"] = seed;
+        document["seconds"] = seconds;
+        document["violations"] = failed ? failed->complaints() : std::vector<std::string>{};
+        if (failed) document["replay"] = replay_of(wishes, seed);
+        fmt::print("{}\n", show_json(document));
+        return failed ? refused : done;
+    }
+    if (failed) {
+        fmt::print("Seed {}: {}\n", seed, failed->habits().to_text());
+        for (const auto& complaint : failed->complaints()) fmt::print("    {}\n", complaint);
+        fmt::print("replay: {}\n", replay_of(wishes, seed));
+        return refused;
+    }
+    fmt::print(
+        "{} seeds in {}: nothing lost. {} writes and {} reads; {} sessions cut, {} power cuts, "
+        "{} takeovers, {} disk errors, {} rebuilds.\n",
+        seed - seeds.first + 1, show_duration(seconds), tally.writes, tally.reads,
+        tally.session_cuts, tally.power_cuts, tally.takeovers, tally.disk_errors, tally.rebuilds);
+    return done;
+}
+
+int run_raid(const Wishes& wishes, Seeds seeds) {
+    sim::RaidSwarmOptions options;
+    options.consistency = wishes.consistency == "journal" ? wire::ArrayConsistency::journal
+                                                          : wire::ArrayConsistency::none;
+    options.beyond = wishes.beyond;
+    if (wishes.trace) options.trace = [](const std::string& line) { fmt::print("{}\n", line); };
+    sim::RaidSwarm::Tally tally;
+    Progress progress(seeds, !wishes.as_json && !wishes.trace);
+    for (auto seed = seeds.first;; ++seed) {
+        sim::RaidSwarm swarm(seed, options);
+        swarm.run();
+        tally.add(swarm.tally());
+        const bool failed = !swarm.complaints().empty();
+        if (failed || seed == seeds.last) {
+            progress.end();
+            return report(wishes, seeds, tally, progress.seconds(), failed ? &swarm : nullptr,
+                          seed);
+        }
+        progress.tell(seed);
+    }
+}
+
+}  // namespace
+
+int sim_run(const Command& self, const Arguments& arguments) {
+    CLI::App options;
+    Wishes wishes;
+    options.add_option("scenario", wishes.what, "what to run: raid")->required();
+    auto* many = options.add_option("--seeds", wishes.seeds, "FIRST-LAST, or one");
+    auto* one = options.add_option("--seed", wishes.seed, "one run")->excludes(many);
+    options.add_option("--consistency", wishes.consistency, "of the volumes: journal or none")
+        ->check(CLI::IsMember({"journal", "none"}));
+    options.add_flag("--beyond", wishes.beyond,
+                     "take away more boxes than a volume can do without: it must stop");
+    options.add_flag("--trace", wishes.trace, "print what happens");
+    options.add_flag("--json", wishes.as_json, "as a JSON document");
+    if (auto leave = parse(self, options, arguments)) return *leave;
+    if (wishes.what != "raid")
+        throw Misuse{
+            fmt::format("'{}' is nothing that can be run; raid is", show_foreign(wishes.what))};
+    return run_raid(wishes, *one ? Seeds{wishes.seed, wishes.seed} : parse_seeds(wishes.seeds));
+}
+
+}  // namespace weft::cli

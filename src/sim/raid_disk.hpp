@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// A box's disk where messages are function calls: flat bytes, and the writes that are not stable
+// yet. It keeps of them what it likes when the power goes, and may lie, rot and fail.
+#pragma once
+
+#include <deque>
+#include <memory>
+
+#include "sim/raid_agenda.hpp"
+#include "weft/block_device.hpp"
+
+namespace weft::sim {
+
+/// Octets aligned as parity wants them.
+class RaidMemory {
+public:
+    explicit RaidMemory(std::size_t size);
+    Buffer all() const { return {octets_.get(), size_}; }
+
+private:
+    static constexpr std::align_val_t alignment{64};
+    struct Free {
+        void operator()(std::byte* octets) const { ::operator delete(octets, alignment); }
+    };
+    std::size_t size_;
+    std::unique_ptr<std::byte[], Free> octets_;
+};
+
+class RaidDisk final : public BlockDevice {
+public:
+    RaidDisk(RaidAgenda& agenda, std::size_t size);
+
+    BlockTraits traits() const override;
+    void submit(BlockRequest& request) override;
+
+    /// What a reader would find now.
+    Buffer octets() const { return octets_.all(); }
+    /// Each write that is not stable is kept, lost or torn.
+    void power_cut();
+    /// Nobody waits for anything it was asked before.
+    void forget() { *alive_ = false, alive_ = std::make_shared<bool>(true); }
+    /// As it is now it stays.
+    void make_stable();
+    void grow(std::uint64_t size);
+    void flip_bit(std::uint64_t octet, unsigned bit);
+
+    bool broken = false;
+    bool answers_at_once = false;  ///< nobody else is there yet
+    unsigned errors = 0;           ///< so many of the next requests fail
+    unsigned lost_writes = 0;      ///< so many of the next writes say they are done, and are not
+    /// So many of the next writes go here instead.
+    unsigned misdirected = 0;
+    std::uint64_t misdirection = 0;
+
+private:
+    struct Write {
+        std::uint64_t number, offset;
+        std::vector<std::byte> octets;
+    };
+
+    Result<void> perform(const BlockRequest& request, std::uint64_t before);
+    void write(const BlockRequest& request);
+    void flush(std::uint64_t before);
+
+    RaidAgenda& agenda_;
+    RaidMemory octets_, stable_;
+    std::deque<Write> unstable_;
+    std::uint64_t writes_ = 0;
+    std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace weft::sim

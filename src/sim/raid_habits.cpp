@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/raid_habits.hpp"
+
+namespace weft::sim {
+
+namespace {
+
+/// Often nothing, sometimes seldom, now and then all the time.
+double draw_rate(Random& random, double most) {
+    switch (random.below(4)) {
+        case 0:
+            return 0;
+        case 1:
+            return most / 8;
+        case 2:
+            return most / 3;
+        default:
+            return most;
+    }
+}
+
+}  // namespace
+
+RaidHabits::RaidHabits(Random& random, wire::ArrayConsistency kept, bool exceeds)
+    : consistency(kept), beyond(exceeds) {
+    constexpr raid::Level levels[] = {raid::Level::mirror, raid::Level::raid5, raid::Level::raid6};
+    level = levels[random.below(3)];
+    const std::uint64_t least = level == raid::Level::mirror  ? 2
+                                : level == raid::Level::raid5 ? 3
+                                                              : 4;
+    boxes = static_cast<std::uint8_t>(random.between(least, level == raid::Level::mirror ? 3 : 6));
+    chunk_bytes = static_cast<std::uint32_t>(4096u << random.below(3));
+    stripes = random.between(3, 8);
+    has_spare = random.chance(20);
+    hosts = static_cast<unsigned>(random.between(1, 3));
+    steps = static_cast<unsigned>(random.between(20, 60));
+    slices_max = random.between(1, 12);
+    plan.topology = random.chance(50) ? raid::Topology::star : raid::Topology::binary_tree;
+    const bool in_paper_style = random.chance(20);
+    plan.partial = static_cast<raid::PartialWrite>(random.below(3));
+    reads = static_cast<double>(random.between(10, 70));
+    in_band = draw_rate(random, 40);
+    session_cuts = draw_rate(random, 15);
+    power_cuts = draw_rate(random, 15);
+    takeovers = draw_rate(random, 10);
+    link_faults = draw_rate(random, 5);
+    refusals = draw_rate(random, 10);
+    slow_boxes = draw_rate(random, 8);
+    store_errors = draw_rate(random, 5);
+    const bool has_journal = consistency == wire::ArrayConsistency::journal;
+    disk_errors = draw_rate(random, 3);
+    const double host_losses = draw_rate(random, 4), losses = draw_rate(random, 4);
+    const double rotting = draw_rate(random, 6), strays = draw_rate(random, 4);
+    if (!has_journal && beyond) disk_errors = 0;  // a write given up half done is the write hole
+    if (!has_journal && in_paper_style) plan.style = raid::Style::paper;
+    if (!has_journal) return;  // nothing keeps what these would break
+    host_deaths = host_losses;
+    rot = rotting;
+    lost_writes = losses;
+    misdirected_writes = strays;
+}
+
+std::string RaidHabits::to_text() const {
+    const char* what = level == raid::Level::mirror  ? "mirror"
+                       : level == raid::Level::raid5 ? "raid5"
+                                                     : "raid6";
+    return std::string(what) + " of " + std::to_string(boxes) + " boxes, chunks of " +
+           std::to_string(chunk_bytes) + ", " + std::to_string(stripes) + " stripes, " +
+           (consistency == wire::ArrayConsistency::journal ? "journal" : "no journal") + ", " +
+           std::to_string(hosts) + " hosts, requests of up to " + std::to_string(slices_max) +
+           " blocks";
+}
+
+}  // namespace weft::sim

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// A volume with its boxes, controllers and hosts, from one seed: some work, some faults, all within
+// what the volume must survive; then the faults stop, and everything is looked at. What the
+// checkers find carries the name specs give it: S for what must never happen, L for what must
+// happen at last.
+#pragma once
+
+#include <memory>
+#include <set>
+
+#include "sim/raid_cluster.hpp"
+#include "sim/raid_ledger.hpp"
+
+namespace weft::sim {
+
+struct RaidSwarmOptions {
+    wire::ArrayConsistency consistency = wire::ArrayConsistency::none;
+    bool beyond = false;  ///< more boxes fail than the code can do without: stop, never wrong data
+    std::function<void(const std::string&)> trace;
+};
+
+class RaidSwarm {
+public:
+    struct Tally {
+        std::uint64_t reads = 0, writes = 0, unknown = 0, failed = 0, blocks_read = 0;
+        std::uint64_t session_cuts = 0, power_cuts = 0, takeovers = 0, disk_errors = 0;
+        std::uint64_t host_deaths = 0, rebuilds = 0, steps = 0, stops = 0;
+        void add(const Tally& other);
+    };
+
+    RaidSwarm(std::uint64_t seed, RaidSwarmOptions options);
+    ~RaidSwarm();
+
+    void run();
+    const std::vector<std::string>& complaints() const { return complaints_.all(); }
+    const Tally& tally() const { return tally_; }
+    const RaidHabits& habits() const { return habits_; }
+
+private:
+    struct Host {
+        unsigned number = 0;
+        std::uint64_t commands = 0;
+    };
+    /// What a host wants, until it is answered, perhaps by another controller than it asked first.
+    struct Work;
+    /// Asked of one controller.
+    struct Attempt;
+
+    void say(const std::string& what);
+    bool chance(double percent) { return agenda_.random.chance(percent); }
+    void step();
+    void work_a_little();
+    void submit(raid::HostOperation operation, raid::Range range, unsigned host);
+    void ask(Work& work, bool again);
+    void answered(Work& work, Attempt& attempt, Result<void> outcome);
+    raid::Range draw_range();
+
+    void disturb();
+    bool may_disturb(unsigned box);
+    void lose(unsigned box, bool power);
+    void bring_one();
+    void take_over();
+    void kill_host();
+    void harm_a_disk(unsigned box);
+    void go_on(std::uint64_t steps);
+    template <class Condition>
+    bool run_until(Condition condition);
+    bool all_answered() const;
+    bool is_healthy();
+
+    void wind_up();
+    void look_at_everything();
+
+    std::uint64_t seed_;
+    RaidSwarmOptions options_;
+    Complaints complaints_;
+    RaidAgenda agenda_;
+    RaidHabits habits_;
+    RaidCluster cluster_;
+    std::uint64_t size_;
+    RaidLedger ledger_;
+    Tally tally_;
+    std::vector<Host> hosts_;
+    std::vector<std::unique_ptr<Work>> works_;
+    std::uint32_t last_tag_ = 0x8000'0000;
+    std::set<unsigned> away_, disturbed_, held_;
+    bool is_fragile_ = false;  ///< nothing more may go wrong until all is whole
+};
+
+}  // namespace weft::sim

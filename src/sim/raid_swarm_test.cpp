@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole volumes under random work and random faults: see raid_swarm.hpp. The same runs, as many as
+// anybody likes, by `weft sim run raid`.
+#include "sim/raid_swarm.hpp"
+
+#include <gtest/gtest.h>
+
+#include "support/seeds.hpp"
+
+namespace weft::sim {
+namespace {
+
+RaidSwarm::Tally run(std::uint64_t seed, const RaidSwarmOptions& options) {
+    RaidSwarm swarm(seed, options);
+    swarm.run();
+    for (const auto& complaint : swarm.complaints())
+        ADD_FAILURE() << complaint << "\n" << swarm.habits().to_text();
+    return swarm.tally();
+}
+
+TEST(RaidSwarm, LosesNothingWithoutAJournalButWhatThePaperLoses) {
+    RaidSwarm::Tally all;
+    test::for_each_seed(600, [&](std::uint64_t seed) { all.add(run(seed, {})); });
+    if (!test::runs_all_seeds()) return;
+    EXPECT_GT(all.writes, 5'000u);
+    EXPECT_GT(all.power_cuts, 300u);
+    EXPECT_GT(all.session_cuts, 300u);
+    EXPECT_GT(all.takeovers, 100u);
+    EXPECT_GT(all.rebuilds, 100u);
+}
+
+TEST(RaidSwarm, StopsRatherThanGivingWrongDataWhenTooManyBoxesAreAway) {
+    RaidSwarm::Tally all;
+    RaidSwarmOptions options;
+    options.beyond = true;
+    test::for_each_seed(200, [&](std::uint64_t seed) { all.add(run(seed, options)); });
+    if (test::runs_all_seeds()) EXPECT_GT(all.stops, 50u);
+}
+
+TEST(RaidSwarm, IsTheSameRunForTheSameSeed) {
+    auto told = [](std::uint64_t seed) {
+        std::string text;
+        RaidSwarmOptions options;
+        options.trace = [&](const std::string& line) { text += line + "\n"; };
+        RaidSwarm swarm(seed, options);
+        swarm.run();
+        return text;
+    };
+    for (std::uint64_t seed : {1u, 2u, 3u}) EXPECT_EQ(told(seed), told(seed));
+}
+
+}  // namespace
+}  // namespace weft::sim

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// RDMA where messages are function calls: memory is reached by steering tag and no other way, and a
+// tag that is no more reaches nothing (S11).
+#pragma once
+
+#include <array>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "raid/staging.hpp"
+#include "sim/raid_disk.hpp"
+#include "sim/rdma_memory_model.hpp"
+
+namespace weft::sim {
+
+using RaidTags = std::map<SteeringTag, Buffer>;
+
+class RaidTransfers final : public raid::PeerTransfers {
+public:
+    RaidTransfers(RaidAgenda& agenda, RaidTags& tags) : agenda_(agenda), tags_(tags) {}
+    void fetch(raid::PeerTransfer& transfer) override { begin(transfer, true); }
+    void send(raid::PeerTransfer& transfer) override { begin(transfer, false); }
+    /// The machine is off: what it asked for it never hears of, and it changes nothing any more.
+    void vanish() { *alive_ = false; }
+
+    std::optional<wire::BoxIdentity> out_of_reach;
+    bool is_damaged =
+        false;  ///< one octet of what is fetched is wrong, and nobody on the way sees it
+
+private:
+    void begin(raid::PeerTransfer& transfer, bool fetches) {
+        agenda_.later([this, &transfer, fetches, alive = alive_] {
+            if (*alive) transfer.completed(perform(transfer, fetches));
+        });
+    }
+    Result<void> perform(raid::PeerTransfer& transfer, bool fetches) {
+        if (transfer.peer.party.kind == raid::PartyKind::box &&
+            transfer.peer.identity == out_of_reach)
+            return Error{Code::disconnected};
+        const auto found = tags_.find(transfer.peer.tag);
+        const auto at = transfer.peer.base + transfer.at;
+        if (found == tags_.end() || at > found->second.size() ||
+            found->second.size() - at < transfer.memory.size())
+            return Error{Code::access_denied};
+        auto there = found->second.subspan(at, transfer.memory.size());
+        if (!fetches) return std::ranges::copy(transfer.memory, there.begin()), Result<void>{};
+        std::ranges::copy(there, transfer.memory.begin());
+        if (std::exchange(is_damaged, false))
+            transfer.memory[transfer.memory.size() / 2] ^= std::byte{4};
+        return {};
+    }
+    RaidAgenda& agenda_;
+    RaidTags& tags_;
+    std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+class RaidWindows final : public raid::StagingMemory {
+public:
+    static constexpr std::uint32_t count = 4;
+
+    RaidWindows(RaidTags& tags, Complaints& complaints) : tags_(tags), complaints_(complaints) {}
+    std::uint32_t windows() const override { return count; }
+    std::uint32_t window_limit() const override { return 1 << 20; }
+    Result<Buffer> open(std::uint32_t window, SteeringTag tag, std::uint32_t length) override {
+        if (refusals > 0) return --refusals, Error{Code::exhausted};
+        if (tags_.contains(tag)) complaints_.add("S11: a tag is given out twice");
+        memory_[window].emplace(length);
+        open_[window] = tag;
+        return tags_[tag] = memory_[window]->all();
+    }
+    void close(std::uint32_t window) override {
+        if (open_[window]) tags_.erase(*open_[window]);
+        open_[window].reset();
+    }
+    Buffer landing(std::uint32_t window) override {
+        if (!landings_[window]) landings_[window].emplace(landing_size);
+        return landings_[window]->all();
+    }
+    void vanish() {
+        for (std::uint32_t window = 0; window < count; ++window) close(window);
+    }
+    unsigned refusals = 0;  ///< so many of the next to open are refused
+
+private:
+    RaidTags& tags_;
+    Complaints& complaints_;
+    std::array<std::optional<RaidMemory>, count> memory_, landings_;
+    std::array<std::optional<SteeringTag>, count> open_;
+};
+
+}  // namespace weft::sim

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two controllers of one array: one in office, one that waits for it; and hosts that know both.
+#include <gtest/gtest.h>
+
+#include <list>
+
+#include "support/array_cluster.hpp"
+#include "support/seeds.hpp"
+
+namespace weft::sim {
+namespace {
+
+using namespace std::chrono_literals;
+using raid::Level;
+using raid::VolumeState;
+using test::ArrayCluster;
+
+constexpr std::uint64_t used = 3u << 20;
+const std::vector<std::string> four{"oak", "elm", "ash", "fir"};
+
+/// A volume, a standby, a host that writes, and what should be there.
+class Pair : public ArrayCluster {
+public:
+    explicit Pair(std::uint64_t seed) : ArrayCluster(seed) {
+        start_controller();
+        for (const auto& name : four) add_box(name);
+        const auto refusal = create("photos", Level::raid5, four, 16u << 10, used);
+        EXPECT_FALSE(refusal) << *refusal;
+        EXPECT_TRUE(becomes("photos", VolumeState::healthy));
+        start_standby();
+        disk = &attach("photos");
+        shadow.resize(used);
+    }
+    ~Pair() {
+        EXPECT_TRUE(run_until([&] { return ended(); }));
+    }
+
+    /// Writes that are under way together, each to a place of its own.
+    void begin_writes() {
+        constexpr std::size_t count = 16, room = used / count;
+        for (std::size_t i = 0; i < count; ++i) {
+            const auto blocks = 1 + world.chance().below(24);
+            const auto at = i * room + world.chance().below(room / 4096 - blocks) * 4096;
+            auto& request =
+                writes.emplace_back(BlockOperation::write, at, std::size_t{blocks * 4096});
+            request.octets.resize(blocks * 4096);
+            for (auto& octet : request.octets) octet = static_cast<std::byte>(world.random());
+            request.with_memory(request.octets);
+            std::ranges::copy(request.octets, shadow.begin() + static_cast<std::ptrdiff_t>(at));
+            disk->submit(request);
+        }
+    }
+    bool ended() const {
+        return std::ranges::all_of(writes, [](auto& each) { return each.outcome.has_value(); });
+    }
+    void check() {
+        ASSERT_TRUE(run_until([&] { return ended(); }));
+        for (auto& each : writes) EXPECT_TRUE(*each.outcome) << "no write fails over it";
+        writes.clear();
+        constexpr std::size_t step = 512u << 10;
+        for (std::size_t at = 0; at < used; at += step)
+            ASSERT_TRUE(
+                std::ranges::equal(read(*disk, at, step), std::span(shadow).subspan(at, step)))
+                << "from " << at;
+    }
+    /// The boxes agree about every row, says the one in office.
+    void scrub_finds_nothing(node::ControllerNode& in_office) {
+        auto scrub = [&] { return in_office.volumes().front().status.scrub; };
+        const auto refusal = refusal_of(
+            [&](auto told) { in_office.scrub("photos", false, false, std::move(told)); });
+        ASSERT_FALSE(refusal) << *refusal;
+        ASSERT_TRUE(run_until([&] { return !scrub().running; }));
+        EXPECT_EQ(scrub().mismatches, 0u);
+        EXPECT_EQ(scrub().done, scrub().to_do);
+    }
+    void run_for(Duration span) {
+        const auto until = world.now() + span;
+        EXPECT_TRUE(run_until([&] { return world.now() >= until; }));
+    }
+    bool all_boxes_obey(const node::ControllerNode& in_office) {
+        return std::ranges::all_of(
+            boxes, [&](auto& each) { return each.second->facts().epoch == in_office.epoch(); });
+    }
+
+    BlockDevice* disk = nullptr;
+    std::list<test::TestRequest> writes;
+    std::vector<std::byte> shadow;
+};
+
+TEST(Takeover, LetsAStandbyWaitAndServeNobody) {
+    Pair array(1);
+    array.begin_writes();
+    array.check();
+    array.run_for(60s);
+    EXPECT_FALSE(array.standby_serves);
+    const auto report = array.standby->office();
+    EXPECT_EQ(report.state, node::OfficeReport::State::standby);
+    EXPECT_EQ(report.epoch, array.controller->epoch());
+    EXPECT_EQ(report.holder, "at 10.0.0.1:3260");
+    EXPECT_EQ(array.controller->office().state, node::OfficeReport::State::in_office);
+}
+
+TEST(Takeover, GoesOnWhenTheControllerLosesItsPower) {
+    test::for_each_seed(8, [](std::uint64_t seed) {
+        Pair array(seed);
+        const auto epoch = array.controller->epoch();
+        array.begin_writes();
+        array.run_for(Duration(std::chrono::microseconds(array.world.chance().below(20'000))));
+        array.cut_power_of_controller();
+        array.check();
+        EXPECT_TRUE(array.standby_serves);
+        EXPECT_GT(array.standby->epoch(), epoch);
+        EXPECT_TRUE(array.all_boxes_obey(*array.standby));
+        array.scrub_finds_nothing(*array.standby);
+    });
+}
+
+TEST(Takeover, NeedsNoLeaseToLapseWhenTheControllerStepsDown) {
+    test::for_each_seed(4, [](std::uint64_t seed) {
+        Pair array(seed);
+        array.begin_writes();
+        const auto began = array.world.now();
+        array.controller->drain();
+        array.controller->stop();
+        ASSERT_TRUE(array.run_until([&] { return array.standby_serves; }));
+        EXPECT_LT(array.world.now() - began, 4s) << "its lease is 5 s";
+        EXPECT_EQ(array.controller->office().state, node::OfficeReport::State::stepped_down);
+        array.check();
+        array.scrub_finds_nothing(*array.standby);
+    });
+}
+
+/// The network between it and the store is cut, and nothing else: it goes on for as long as it is
+/// sure, then stops, and learns from its boxes or the store that another has taken over.
+TEST(Takeover, DeposesAControllerThatCannotReachTheStore) {
+    test::for_each_seed(4, [](std::uint64_t seed) {
+        Pair array(seed);
+        array.store->set_reachable(false);
+        array.begin_writes();
+        ASSERT_TRUE(array.run_until([&] {
+            EXPECT_FALSE(array.standby->in_office() && array.controller->may_act());
+            return array.standby_serves;
+        }));
+        array.begin_writes();
+        array.check();
+        array.store->set_reachable(true);
+        ASSERT_TRUE(array.run_until([&] { return array.controller->deposed(); }));
+        array.begin_writes();
+        array.check();
+        EXPECT_TRUE(array.all_boxes_obey(*array.standby));
+        array.scrub_finds_nothing(*array.standby);
+        const auto said = array.refusal_of(
+            [&](auto told) { array.controller->add_spare("oak", std::move(told)); });
+        EXPECT_TRUE(said) << "it changes nothing any more";
+    });
+}
+
+/// Where there is nobody to take over, doubt passes.
+TEST(Takeover, GoesOnByItselfWhenTheStoreIsBackInTime) {
+    Pair array(3);
+    array.standby->stop();
+    ASSERT_TRUE(array.run_until([&] { return array.standby->quiet(); }));
+    const auto epoch = array.controller->epoch();
+    array.store->set_reachable(false);
+    array.run_for(10s);
+    EXPECT_EQ(array.controller->office().state, node::OfficeReport::State::doubtful);
+    array.begin_writes();
+    array.run_for(5s);
+    EXPECT_FALSE(array.ended()) << "nothing is done under a lease that has run out";
+    array.store->set_reachable(true);
+    array.check();
+    EXPECT_EQ(array.controller->epoch(), epoch);
+    EXPECT_EQ(array.status("photos").state, VolumeState::healthy) << "no box was counted out";
+}
+
+TEST(Takeover, RefusesASecondControllerThatDoesNotWait) {
+    Pair array(4);
+    node::MemoryMetadataStore store(array.world.host("10.0.0.3"), array.records);
+    node::ControllerNode::Options options;
+    options.listen = Address::tcp("10.0.0.3", ArrayCluster::port);
+    node::ControllerNode second(array.world.host("10.0.0.3"), store, options);
+    std::optional<Result<Address>> started;
+    second.start([&](Result<Address> outcome) { started = outcome; });
+    ASSERT_TRUE(array.run_until([&] { return started.has_value(); }));
+    ASSERT_FALSE(*started);
+    EXPECT_EQ(started->error().code, Code::access_denied);
+    EXPECT_EQ(second.office().holder, "at 10.0.0.1:3260");
+    second.stop();
+    ASSERT_TRUE(array.run_until([&] { return second.quiet(); }));
+    array.begin_writes();
+    array.check();
+    EXPECT_FALSE(array.controller->deposed());
+}
+
+}  // namespace
+}  // namespace weft::sim

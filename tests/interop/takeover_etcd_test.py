@@ -1,0 +1,166 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Two controllers whose store is an etcd of three members, each in a network namespace of its own:
+one is killed, one is cut off, both at once, and then the controller in office is killed too.
+
+Runs itself in a namespace first, and is skipped where there is none to be had, or no etcd."""
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import takeover_test  # noqa: E402
+
+INSIDE = "WEFT_ETCD_NAMESPACE"
+NAMESPACE = ["unshare", "--map-root-user", "--net"]
+MEMBERS = ("one", "two", "three")
+CANNOT_RUN = 77
+
+
+def sh(*words):
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(words)}: {done.stderr.strip()}")
+
+
+class Member:
+    """A machine of its own, as far as the network can tell, with an etcd on it."""
+
+    def __init__(self, number, name, folder):
+        self.number, self.name, self.folder = number, name, folder
+        self.address = f"10.77.0.{10 + number}"
+        self.etcd = None
+        self.machine = subprocess.Popen(["unshare", "--net", "sleep", "infinity"])
+        self.cable = f"cable{number}"
+        # The namespace is there when it is no longer ours.
+        own = os.readlink("/proc/self/ns/net")
+        while os.readlink(f"/proc/{self.machine.pid}/ns/net") == own:
+            time.sleep(0.01)
+        sh("ip", "link", "add", self.cable, "type", "veth", "peer", "name", "port", "netns",
+           str(self.machine.pid))
+        sh("ip", "link", "set", self.cable, "master", "switch", "up")
+        self.inside("ip", "address", "add", f"{self.address}/24", "dev", "port")
+        for device in ("port", "lo"):
+            self.inside("ip", "link", "set", device, "up")
+
+    def enter(self):
+        return ["nsenter", "--target", str(self.machine.pid), "--net"]
+
+    def inside(self, *words):
+        sh(*self.enter(), *words)
+
+    def start(self, cluster):
+        clients, peers = f"http://{self.address}:2379", f"http://{self.address}:2380"
+        log = open(self.folder / f"etcd-{self.name}.log", "a", encoding="utf-8")
+        self.etcd = subprocess.Popen(
+            [*self.enter(), "etcd", "--name", self.name, "--data-dir", self.folder / self.name,
+             "--listen-client-urls", clients, "--advertise-client-urls", clients,
+             "--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers,
+             "--initial-cluster", cluster, "--heartbeat-interval", "100",
+             "--election-timeout", "1000"], stdout=log, stderr=log)
+        log.close()
+
+    def kill(self):
+        if self.etcd:
+            self.etcd.kill()
+            self.etcd.wait()
+        self.etcd = None
+
+    def cut_off(self):
+        sh("ip", "link", "set", self.cable, "down")
+
+    def let_in(self):
+        sh("ip", "link", "set", self.cable, "up")
+
+    def end(self):
+        self.kill()
+        self.machine.kill()
+        self.machine.wait()
+
+
+class Etcd(takeover_test.TakeoverCase):
+    lease = "5"  # an etcd that looks for a new leader takes a second or two of it
+
+    def begin_store(self):
+        sh("ip", "link", "set", "lo", "up")
+        sh("ip", "link", "add", "switch", "type", "bridge")
+        self.addCleanup(sh, "ip", "link", "delete", "switch")
+        sh("ip", "address", "add", "10.77.0.1/24", "dev", "switch")
+        sh("ip", "link", "set", "switch", "up")
+        self.members = []
+        for number, name in enumerate(MEMBERS):
+            self.members.append(Member(number, name, self.path))
+            self.addCleanup(self.members[-1].end)
+        self.all = ",".join(f"{each.name}=http://{each.address}:2380" for each in self.members)
+        for each in self.members:
+            each.start(self.all)
+        self.store = ("--etcd", ",".join(f"{each.address}:2379" for each in self.members))
+
+    def goes_on(self, what):
+        began = time.monotonic()
+        self.report(what, self.time_to_resume(began))
+        self.cluster.tell("volume", "status", takeover_test.VOLUME)
+
+    def change_something(self):
+        """That must be kept."""
+        self.cluster.tell("spare", "add", "ivy")
+        self.cluster.tell("spare", "remove", "ivy")
+
+    def test_outlives_members_and_controllers(self):
+        one, two, three = self.members
+        self.cluster.start_box("ivy", "64M")
+        self.cluster.add_box("ivy")
+        one.kill()
+        self.goes_on("a member was killed")
+        self.change_something()
+        one.start(self.all)
+        two.cut_off()
+        self.goes_on("another was cut off")
+        self.change_something()
+        two.let_in()
+        # Now there is no majority, and nobody can say who is in office.
+        one.kill()
+        three.cut_off()
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and not any(
+                said.get("state") == "in doubt" for said in self.offices()):
+            time.sleep(0.1)
+        self.assertIn("in doubt", [said.get("state") for said in self.offices()])
+        done = [len(writer.completed) for writer in self.writers]
+        time.sleep(1)
+        self.assertEqual(done, [len(writer.completed) for writer in self.writers],
+                         "nothing is done under a lease that has run out")
+        three.let_in()
+        self.goes_on("the majority is back")
+        in_office = next(said for said in self.offices() if said.get("state") == "in office")
+        victim = next(role for role in (self.cluster.controller, self.cluster.standbys["standby"])
+                      if role.address() == in_office["address"])
+        began = time.monotonic()
+        victim.kill()
+        self.report("the controller was killed, with two members of three",
+                    self.time_to_resume(began))
+        self.finish()
+
+
+def main():
+    if INSIDE in os.environ:
+        unittest.main(verbosity=2)
+    missing = [name for name in ("etcd", "ip", "unshare", "nsenter") if not shutil.which(name)]
+    refused = not missing and subprocess.run([*NAMESPACE, "ip", "link", "set", "lo", "up"],
+                                             capture_output=True).returncode != 0
+    if missing or refused:
+        print("skipped: " + (f"{missing[0]} is not installed" if missing
+                             else "there are no network namespaces for us here"))
+        sys.exit(CANNOT_RUN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.exit(subprocess.run([*NAMESPACE, sys.executable, *sys.argv],
+                            env={**os.environ, INSIDE: "yes"}).returncode)
+
+
+if __name__ == "__main__":
+    main()
