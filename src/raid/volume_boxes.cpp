@@ -228,6 +228,23 @@ void VolumeManager::Life::count_out(std::uint8_t place, ArrayOutcome why) {
     say_of(VolumeEventKind::box_failed, place, why);
 }
 
+/// Neither has fallen out with anybody else: it is the link, and there is a way around it.
+bool VolumeManager::Life::is_between_two_alone(const Complaint& complaint) {
+    const auto& [suspect, reporter, why] = complaint;
+    if (suspect == reporter || why != ArrayOutcome::passive_side_failed) return false;
+    if (partners_[suspect].size() > 1 || partners_[reporter].size() > 1) return false;
+    if (!engine_.can_detour()) return false;
+    engine_.avoid(suspect, reporter);
+    link_timer_.ask(60s);  // then it is tried again
+    say_of(VolumeEventKind::link_broken, suspect, why, reporter);
+    return true;
+}
+
+void VolumeManager::Life::host_cut_off(BoxIndex box) {
+    link_timer_.ask(60s);
+    say_of(VolumeEventKind::host_cut_off, number(box));
+}
+
 /// Of two that do not reach each other, the one with more such partners; of equals the one that
 /// was to be reached.
 std::set<std::uint8_t> VolumeManager::Life::blamed() {
@@ -237,7 +254,9 @@ std::set<std::uint8_t> VolumeManager::Life::blamed() {
         partners_[reporter].insert(suspect);
     }
     std::set<std::uint8_t> blame;
-    for (const auto& [suspect, reporter, why] : complaints_) {
+    for (const Complaint& complaint : complaints_) {
+        if (is_between_two_alone(complaint)) continue;
+        const auto& [suspect, reporter, why] = complaint;
         const bool reporters = partners_[reporter].size() > partners_[suspect].size();
         blame.insert(reporters ? reporter : suspect);
     }

@@ -192,7 +192,8 @@ bool VolumeEngine::start_first_of(std::list<Run>& runs) {
 }
 
 bool VolumeEngine::goes_in_band(const Run& run) const {
-    return options_.plan.path == DataPath::in_band || (run.request && run.request->in_band);
+    return options_.plan.path == DataPath::in_band || run.detours ||
+           (run.request && run.request->in_band);
 }
 
 Result<Plan> VolumeEngine::plan_part(const Run& run, std::uint64_t part) const {
@@ -231,8 +232,15 @@ Result<Plan> VolumeEngine::plan_flush_if_any() const {
     return journal_ ? Plan{} : plan_flush(*layout_, health_);
 }
 
-/// The next part of what is left to do, as much as fits into windows.
 Result<Plan> VolumeEngine::plan_next(Run& run) const {
+    auto plan = plan_fitting(run);
+    if (!plan || !must_detour(*plan, run)) return plan;
+    run.detours = true;
+    return plan_fitting(run);
+}
+
+/// The next part of what is left to do, as much as fits into windows.
+Result<Plan> VolumeEngine::plan_fitting(Run& run) const {
     std::uint32_t window = options_.window_bytes;
     if (goes_in_band(run)) {
         if (own_.windows() < options_.windows) return Error{Code::unsupported};
@@ -315,6 +323,7 @@ void VolumeEngine::start(RunPlace run) {
     }
     if (is_held(*run)) return;
     run->heals = !run->ailing.empty();
+    run->detours = false;
     if (auto good = make_up_for(*run); !run->heals && !good) return refuse(run, good.error());
     auto plan = run->heals ? plan_healing(*run) : plan_next(*run);
     if (!plan) return refuse(run, plan.error());

@@ -21,6 +21,7 @@
 #include <deque>
 #include <list>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "raid/executed_commands.hpp"
@@ -51,6 +52,8 @@ public:
     virtual void writing(std::span<const Band>) {}
     /// A write was given up amid its commit: parity of these rows may be wrong.
     virtual void doubtful(std::span<const Band>) {}
+    /// This box does not reach a host that is there: its data goes by way of the controller.
+    virtual void host_cut_off(BoxIndex) {}
     /// A block of this stripe is not what was written there; it is about to be found again.
     virtual void block_corrupt(BoxIndex, std::uint64_t) {}
     virtual void block_healed(BoxIndex, std::uint64_t) {}
@@ -95,6 +98,13 @@ public:
     /// What is stuck, or could not be begun, is answered so; of an engine that is halted also what
     /// fails later.
     void give_up(Error why);
+
+    /// Whether data can go by way of the controller, around a link that is broken.
+    bool can_detour() const { return own_.windows() >= options_.windows; }
+    /// These two do not reach each other, though both are there: what would go between them is
+    /// planned by way of the controller, until avoid_nothing().
+    void avoid(std::uint8_t place, std::uint8_t other);
+    void avoid_nothing();
 
     void submit(HostRequest& request);
     void submit(UpkeepRequest& request);
@@ -157,6 +167,7 @@ private:
         std::vector<Ailing> ailing;  ///< to be healed before it goes on; the last comes first
         bool heals = false;          ///< that is what its plan does
         bool sick = false;           ///< it failed for what it found
+        bool detours = false;        ///< its plan goes by way of the controller, around a link
         unsigned times_sick = 0;
         unsigned passed_over = 0;
         std::optional<Error> refusal;  ///< it is not tried again
@@ -192,6 +203,7 @@ private:
     Result<Plan> plan_part(const Run& run, std::uint64_t part) const;
     Result<Plan> plan_flush_if_any() const;
     Result<Plan> plan_next(Run& run) const;
+    Result<Plan> plan_fitting(Run& run) const;
     Result<void> make_up_for(Run& run) const;
     bool is_held(Run& run);
 
@@ -199,6 +211,10 @@ private:
     void note_corrupt(const Sent& sent, const wire::ArrayAnswer& answer);
     Result<Plan> plan_healing(Run& run);
     void healed(Run& run);
+
+    // volume_detours.cpp: links that are broken
+    bool must_detour(const Plan& plan, const Run& run) const;
+    bool goes_around_host(const Sent& sent);
     void refuse(RunPlace run, Error why);
     void erase(RunPlace run);
     void send_turn(RunPlace run);
@@ -241,6 +257,8 @@ private:
     std::list<Run> upkeeps_;  ///< ours
     std::map<CommandTicket, Sent> sent_;
     std::deque<std::uint32_t> free_windows_;  ///< the one longest unused first
+    std::set<std::pair<std::uint8_t, std::uint8_t>> broken_links_;  ///< the lower place first
+    std::set<std::pair<wire::HostSession, std::uint8_t>> broken_host_links_;
     std::uint64_t transactions_ = 0, tickets_ = 0;
     VolumeCounters counters_;
     std::optional<Error> given_up_;

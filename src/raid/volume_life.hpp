@@ -172,6 +172,7 @@ private:
     bool can_count_out(std::uint8_t place) const;
     void count_out(std::uint8_t place, wire::ArrayOutcome why);
     std::set<std::uint8_t> blamed();
+    bool is_between_two_alone(const Complaint& complaint);
     void judge_complaints();
     bool is_trusted(std::uint8_t place) const;
     std::map<wire::BoxIdentity, BoxFacts> facts() const;
@@ -184,6 +185,7 @@ private:
     void no_room(BoxIndex box) override;
     void writing(std::span<const Band> bands) override;
     void doubtful(std::span<const Band> bands) override;
+    void host_cut_off(BoxIndex box) override;
     void block_corrupt(BoxIndex box, std::uint64_t stripe) override;
     void block_healed(BoxIndex box, std::uint64_t stripe) override;
     void block_lost(BoxIndex box, std::uint64_t stripe) override;
@@ -267,7 +269,7 @@ private:
     bool flushing_ = false;
 
     Timer start_timer_, stop_timer_, retry_timer_, calm_timer_, store_timer_, flush_timer_,
-        rest_timer_, rate_timer_, intent_timer_, loss_timer_;
+        rest_timer_, rate_timer_, intent_timer_, loss_timer_, link_timer_;
     Duration retry_after_{};
     unsigned rounds_of_complaints_ = 0;
     std::uint64_t rate_debt_ = 0;  ///< octets begun since the limit was last waited for

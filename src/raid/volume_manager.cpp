@@ -153,7 +153,7 @@ std::optional<Instant> VolumeManager::Life::deadline() const {
     };
     for (const Timer* timer :
          {&start_timer_, &stop_timer_, &retry_timer_, &calm_timer_, &store_timer_, &flush_timer_,
-          &rest_timer_, &rate_timer_, &intent_timer_, &loss_timer_})
+          &rest_timer_, &rate_timer_, &intent_timer_, &loss_timer_, &link_timer_})
         consider(*timer);
     for (const Place& place : places_) consider(place.spare);
     return first;
@@ -182,6 +182,7 @@ void VolumeManager::Life::tick(Instant now) {
         begin(*idle_work(), Work::Purpose::flush, UpkeepKind::flush, 0, 0);
     }
     if (intent_timer_.passed(now)) forget_intent();
+    if (link_timer_.passed(now)) engine_.avoid_nothing();
     if (loss_timer_.passed(now)) owed_told_.clear();
     for (Timer* timer : {&store_timer_, &rest_timer_, &rate_timer_}) (void)timer->passed(now);
     for (std::uint8_t i = 0; i < volume_.boxes; ++i) {

@@ -55,6 +55,10 @@ Result<Plan> VolumeEngine::plan_healing(Run& run) {
     auto plan =
         plan_rebuild(*layout_, health, row.places,
                      {.stripe = row.stripe, .offset = row.offset, .length = row.length}, options);
+    if (plan && must_detour(*plan, run)) {
+        run.detours = true;
+        return plan_healing(run);
+    }
     if (fits && plan) return plan;
     for (std::uint8_t place = 0; place < layout_->boxes(); ++place)
         if (contains(row.places, place)) owner_.block_lost(BoxIndex{place}, row.stripe);

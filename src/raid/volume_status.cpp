@@ -36,6 +36,8 @@ constexpr std::array<const char*, volume_event_kinds> event_words{
     "a block does not match its checksum",
     "a block was repaired from the others",
     "a block is beyond repair: reading it fails",
+    "box and another do not reach each other: their data goes by way of the controller",
+    "box does not reach a host: its data goes by way of the controller",
 };
 
 constexpr std::array outcome_words{

@@ -42,9 +42,11 @@ enum class VolumeEventKind : std::uint8_t {
     block_corrupt,      ///< a block of this member is not what was written; `number`: its stripe
     block_healed,       ///< it was found again from the others; `number`: its stripe
     block_lost,         ///< it cannot be: whoever reads it is told; `number`: its stripe
+    link_broken,        ///< two members do not reach each other; `number`: the other's place
+    host_cut_off,       ///< a member does not reach a host that is there
 };
 inline constexpr std::size_t volume_event_kinds =
-    static_cast<std::size_t>(VolumeEventKind::block_lost) + 1;
+    static_cast<std::size_t>(VolumeEventKind::host_cut_off) + 1;
 
 struct VolumeEvent {
     VolumeEventKind kind{};

@@ -211,6 +211,7 @@ void VolumeEngine::order_failed(const Sent& sent, const wire::ArrayAnswer& answe
         answer.party < sent.parties.size())
         suspect = sent.parties[answer.party];
     // A host that cannot be reached has nobody to be answered to, and nobody else has failed.
+    if (suspect == the_host && goes_around_host(sent)) return;
     if (suspect == the_host) {
         run.refusal = Error{Code::disconnected};
         return;

@@ -104,10 +104,13 @@ public:
 
     std::optional<wire::BoxIdentity> out_of_reach;
     bool reaches_no_box = false;
+    bool reaches_no_host = false;
 
 private:
     void begin(raid::PeerTransfer& transfer, bool fetches) {
         agenda_.later([this, &transfer, fetches] {
+            if (transfer.peer.party.kind == raid::PartyKind::host && reaches_no_host)
+                return transfer.completed(Error{Code::disconnected});
             if (transfer.peer.party.kind == raid::PartyKind::box &&
                 (reaches_no_box || transfer.peer.identity == out_of_reach))
                 return transfer.completed(Error{Code::disconnected});
