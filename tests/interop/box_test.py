@@ -134,9 +134,9 @@ class BoxServe(unittest.TestCase):
             controller = Controller(box)
             data = controller.order(DESCRIBE, room=65536)[2]
             self.assertEqual((data[8:24], data[24:40]), (identity, CLUSTER))
-            size, free, limit, windows, parts = struct.unpack_from(">QQIHH", data, 112)
+            size, free, limit, windows, parts = struct.unpack_from(">QQIHH", data, 120)
             self.assertEqual((size, free, parts), (256 << 20, 191 << 20, 1))
-            self.assertEqual(data[136:144], b"WeftBox1")
+            self.assertEqual(data[144:152], b"WeftBox1")
             self.assertEqual(len(data), 136 + 776 + 4 * windows)
             self.assertGreaterEqual(limit, 1 << 20)
             self.assertEqual(
