@@ -120,6 +120,8 @@ public:
     void drain() {
         nbd_.drain();
         iscsi_.drain();
+        // Without a controller nobody will answer, however long clients are given.
+        if (!host_.is_attached()) host_.break_off();
     }
     void stop() {
         nbd_.stop();

@@ -139,8 +139,8 @@ class Array(unittest.TestCase):
         self.weft("rebuild", "rate", "photos", "20M")
         self.weft("spare", "remove", "bay")
         self.weft("member", "replace", "photos", "elm", "bay")
-        self.wait_for(lambda: self.state() == "healthy" and
-                      self.ask("volume", "status", "photos")["members"][1]["box"] == "bay")
+        wanted = {"place": 1, "box": "bay", "state": "current", "up": True}
+        self.wait_for(lambda: self.ask("volume", "status", "photos")["members"][1] == wanted)
         self.weft("box", "remove", "elm")
         self.assertIn("photos, bay: ", self.weft("events"))
         self.assertIn("No request", self.weft("slow-ops"))

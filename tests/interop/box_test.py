@@ -111,7 +111,7 @@ class BoxServe(unittest.TestCase):
         with Box(self.data) as box:
             controller = Controller(box)
             status, outcome, data = controller.order(DESCRIBE, room=65536)
-            self.assertEqual((status, outcome, data[:8]), (GOOD, DONE, b"WeftDsc1"))
+            self.assertEqual((status, outcome, data[:8]), (GOOD, DONE, b"WeftDsc2"))
             identity = data[8:24]
             self.assertEqual(identity.hex(), box.news["identity"])
             self.assertEqual(data[24:40], bytes(16), "nobody's")
@@ -134,10 +134,10 @@ class BoxServe(unittest.TestCase):
             controller = Controller(box)
             data = controller.order(DESCRIBE, room=65536)[2]
             self.assertEqual((data[8:24], data[24:40]), (identity, CLUSTER))
-            size, free, limit, windows, parts = struct.unpack_from(">QQIHH", data, 112)
+            size, free, limit, windows, parts = struct.unpack_from(">QQIHH", data, 120)
             self.assertEqual((size, free, parts), (256 << 20, 191 << 20, 1))
-            self.assertEqual(data[136:144], b"WeftBox1")
-            self.assertEqual(len(data), 136 + 776 + 4 * windows)
+            self.assertEqual(data[144:152], b"WeftBox1")
+            self.assertEqual(len(data), 144 + 776 + 4 * windows)
             self.assertGreaterEqual(limit, 1 << 20)
             self.assertEqual(
                 controller.order(NEW_EPOCH, address(identity, cluster=bytes(range(1, 17)),
@@ -157,7 +157,7 @@ class BoxServe(unittest.TestCase):
         part = told["parts"][0]
         self.assertEqual((part["file"], part["size"], part["begun"], part["newest"]),
                          (f"part-{VOLUME.hex()}", 65 << 20, False, 0))
-        self.assertEqual([copy["whole"] for copy in part["copies"]], [True, False])
+        self.assertEqual([copy["whole"] for copy in part["copies"]], [True, True])
         self.assertEqual((part["copies"][0]["volume"], part["copies"][0]["stripes"]),
                          ("photos", 1024))
         self.assertEqual([member["state"] for member in part["copies"][0]["members"]],
@@ -167,6 +167,9 @@ class BoxServe(unittest.TestCase):
         path = self.data / part["file"]
         before = path.read_bytes()
         path.write_bytes(before[:100] + b"!" + before[101:])
+        told = json.loads(run(WEFT, "examine", self.data, "--json"))
+        self.assertEqual(told["parts"][0]["newest"], 1, "the other copy is as good")
+        path.write_bytes(before[:100] + b"!" + before[101:4196] + b"!" + before[4197:])
         told = json.loads(run(WEFT, "examine", self.data, "--json"))
         self.assertIsNone(told["parts"][0]["newest"], "a superblock with a wrong octet is none")
         self.assertEqual(self.refusal("--name", "oak", "--data", self.data, "--size", "1G"),
