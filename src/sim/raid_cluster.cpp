@@ -63,10 +63,12 @@ struct RaidCluster::Office final : raid::VolumeManagerOwner {
     raid::VolumeManager manager;
 };
 
-RaidCluster::RaidCluster(RaidAgenda& agenda, Complaints& complaints, const RaidHabits& habits)
+RaidCluster::RaidCluster(RaidAgenda& agenda, Complaints& complaints, const RaidHabits& habits,
+                         RaidMutation mutation)
     : agenda_(agenda),
       complaints_(complaints),
       habits_(habits),
+      mutation_(mutation),
       layout_(*raid::Layout::make(habits.level, habits.boxes, habits.chunk_bytes)) {
     options_.plan = habits.plan;
     options_.windows = RaidWindows::count;
@@ -111,6 +113,7 @@ RaidCluster::RaidCluster(RaidAgenda& agenda, Complaints& complaints, const RaidH
         start_machine(i);
         place.machine->format();
         place.disk->make_stable();
+        place.disk->lies = mutation == RaidMutation::flushes_do_nothing;
     }
     start_office();
     for (unsigned i = 0; i < boxes(); ++i) bring(i);
@@ -162,9 +165,11 @@ void RaidCluster::carry(Office& office, const wire::BoxIdentity& box, raid::Comm
                         const raid::EncodedOrder& command) {
     const auto found = office.sessions.find(index_of(box));
     if (found == office.sessions.end()) return complaints_.add("a command for a box that is down");
-    const auto session = found->second;
-    sessions_.at(session).queue.push_back({ticket, command});
-    agenda_.later([this, session] { deliver(session); });
+    const auto number = found->second;
+    const auto session = sessions_.find(number);
+    if (session == sessions_.end()) return;  // went with the box's power, and it has not heard yet
+    session->second.queue.push_back({ticket, command});
+    agenda_.later([this, number] { deliver(number); });
 }
 
 void RaidCluster::deliver(std::uint64_t number) {
@@ -176,8 +181,35 @@ void RaidCluster::deliver(std::uint64_t number) {
     queue.pop_front();
     const auto carried = ++last_carried_;
     carried_[carried] = {number, command.ticket};
+    if (is_swallowed(command.order))
+        return heard(raid::CommandTicket{carried},
+                     {.transaction = command.order.command_block.transaction}, {});
+    if (mutation_ == RaidMutation::transfers_are_damaged && agenda_.random.chance(5))
+        places_[i].machine->transfers.is_damaged = true;
     places_[i].machine->box.receive(raid::CommandTicket{carried}, command.order.command_block,
                                     command.order.parameters);
+}
+
+/// Commands that get lost on purpose, and that nobody misses.
+bool RaidCluster::is_swallowed(const raid::EncodedOrder& order) const {
+    if (mutation_ == RaidMutation::aborts_are_lost)
+        return order.command_block.action == wire::ArrayAction::abort;
+    if (mutation_ != RaidMutation::commits_are_lost) return false;
+    if (!wire::is_order(order.command_block.action)) return false;
+    const auto header = decode<wire::ArrayOrderHeader>(order.parameters);
+    return header && header->phase == static_cast<std::uint8_t>(raid::Phase::commit) &&
+           static_cast<std::uint64_t>(order.command_block.transaction) % 5 == 0;
+}
+
+void RaidCluster::forget_epoch(unsigned i) {
+    auto octets = places_[i].disk->octets();
+    for (std::size_t copy = 0; copy < 2; ++copy) {
+        const auto image = octets.subspan(copy * wire::superblock_size, wire::superblock_size);
+        auto known = raid::parse_superblock(image);
+        if (!known) continue;
+        known->epoch = wire::Epoch{1};
+        std::ranges::copy(raid::encode_superblock(*known), image.begin());
+    }
 }
 
 void RaidCluster::heard(raid::CommandTicket ticket, const wire::ArrayAnswer& answer,
@@ -187,6 +219,8 @@ void RaidCluster::heard(raid::CommandTicket ticket, const wire::ArrayAnswer& ans
     const auto [number, own] = found->second;
     carried_.erase(found);
     std::vector<std::byte> told(data.begin(), data.end());
+    if (mutation_ == RaidMutation::recall_finds_nothing && !told.empty())
+        told = raid::encode_recall({});
     agenda_.later([this, number, own, answer, told = std::move(told)] {
         const auto session = sessions_.find(number);
         if (session == sessions_.end()) return;
@@ -217,6 +251,9 @@ void RaidCluster::store(Office& office, std::vector<raid::MetadataChange> change
             return office.manager.stored(Error{Code::io_failed});
         }
         for (const auto& change : changes) {
+            if (mutation_ == RaidMutation::membership_is_lost &&
+                change.name.starts_with("volumes/"))
+                continue;
             if (change.record)
                 records_[change.name] = *change.record;
             else
@@ -282,6 +319,7 @@ void RaidCluster::cut_power(unsigned i) {
     place.disk->power_cut();
     place.held = false;
     ++place.boot;
+    if (mutation_ == RaidMutation::epoch_is_forgotten) forget_epoch(i);
     start_machine(i);
     place.machine->recover();
 }

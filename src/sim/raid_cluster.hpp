@@ -77,9 +77,24 @@ private:
     Complaints& complaints_;
 };
 
+/// What is broken on purpose, so that it is known that the checkers would see it. All of it is done
+/// to messages, disks and the store: production code has no such switch.
+enum class RaidMutation : std::uint8_t {
+    none,
+    flushes_do_nothing,     ///< what was prepared does not last
+    membership_is_lost,     ///< the store says it has kept what it has not
+    epoch_is_forgotten,     ///< by a box that loses power: it obeys the old controller again
+    recall_finds_nothing,   ///< a new controller believes that nothing is in doubt
+    aborts_are_lost,        ///< and are answered as if they were not
+    commits_are_lost,       ///< and are answered as if they were not
+    hosts_are_strangers,    ///< a write sent again is not known by its number
+    transfers_are_damaged,  ///< and nobody adds up what was prepared
+};
+
 class RaidCluster {
 public:
-    RaidCluster(RaidAgenda& agenda, Complaints& complaints, const RaidHabits& habits);
+    RaidCluster(RaidAgenda& agenda, Complaints& complaints, const RaidHabits& habits,
+                RaidMutation mutation);
     ~RaidCluster();
 
     unsigned boxes() const { return static_cast<unsigned>(places_.size()); }
@@ -151,10 +166,13 @@ private:
     void store(Office& office, std::vector<raid::MetadataChange> changes);
     void start_office();
     bool write_marks();
+    bool is_swallowed(const raid::EncodedOrder& order) const;
+    void forget_epoch(unsigned i);
 
     RaidAgenda& agenda_;
     Complaints& complaints_;
     const RaidHabits& habits_;
+    RaidMutation mutation_;
     raid::Layout layout_;
     raid::VolumeManagerOptions options_;
     std::vector<Place> places_;

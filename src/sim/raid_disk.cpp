@@ -63,6 +63,7 @@ void RaidDisk::write(const BlockRequest& request) {
 
 /// What was written before the flush was asked for, and nothing else: a promise, not a habit.
 void RaidDisk::flush(std::uint64_t before) {
+    if (lies) return;
     while (!unstable_.empty() && unstable_.front().number <= before) {
         const auto& oldest = unstable_.front();
         std::ranges::copy(oldest.octets, stable_.all().subspan(oldest.offset).begin());

@@ -45,6 +45,7 @@ public:
     void flip_bit(std::uint64_t octet, unsigned bit);
 
     bool broken = false;
+    bool lies = false;             ///< its flushes do nothing
     bool answers_at_once = false;  ///< nobody else is there yet
     unsigned errors = 0;           ///< so many of the next requests fail
     unsigned lost_writes = 0;      ///< so many of the next writes say they are done, and are not

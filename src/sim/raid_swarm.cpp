@@ -53,7 +53,7 @@ RaidSwarm::RaidSwarm(std::uint64_t seed, RaidSwarmOptions options)
       options_(std::move(options)),
       agenda_(seed),
       habits_(agenda_.random, options_.consistency, options_.beyond),
-      cluster_(agenda_, complaints_, habits_),
+      cluster_(agenda_, complaints_, habits_, options_.mutation),
       size_(habits_.stripes * cluster_.layout().stripe_bytes()),
       ledger_(complaints_, size_),
       hosts_(habits_.hosts) {
@@ -132,7 +132,8 @@ void RaidSwarm::ask(Work& work, bool again) {
     attempt.range = work.range;
     attempt.memory.tag = work.tag;
     attempt.session = wire::HostSession{work.host + 1};
-    attempt.host_identity.octets[0] = static_cast<std::uint8_t>(work.host + 1);
+    if (options_.mutation != RaidMutation::hosts_are_strangers)
+        attempt.host_identity.octets[0] = static_cast<std::uint8_t>(work.host + 1);
     attempt.command = work.command;
     attempt.repeated = again;
     attempt.in_band = work.in_band;

@@ -16,6 +16,7 @@ namespace weft::sim {
 struct RaidSwarmOptions {
     wire::ArrayConsistency consistency = wire::ArrayConsistency::none;
     bool beyond = false;  ///< more boxes fail than the code can do without: stop, never wrong data
+    RaidMutation mutation = RaidMutation::none;
     std::function<void(const std::string&)> trace;
 };
 

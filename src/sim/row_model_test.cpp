@@ -69,7 +69,7 @@ TEST(RowModel, LosesNothingOfTwoAndTwo) {
 TEST(RowModel, LosesNothingOfTwoAndTwoWhoseStripeIsWrittenWhole) {
     auto options = two_and_two();
     options.written = 0b1111;
-    options.box_crashes = 0;
+    options.box_crashes = options.exclusions = 0;
     options.old_acts = false;
     expect_nothing_lost(options);
 }
