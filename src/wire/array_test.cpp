@@ -153,6 +153,7 @@ TEST(ArrayBox, SaysWhatItIsAndKeepsWhoItIs) {
     walk.expect(ArrayBoxDescription{.box = {counting(0x30)},
                                     .cluster = {counting(0x10)},
                                     .epoch = Epoch{3},
+                                    .boot = 0x0102030405060708,
                                     .name = field<64>("oak"),
                                     .size = 1 << 30,
                                     .free = 1 << 29,

@@ -165,7 +165,8 @@ GREETINGS = [
 ]
 
 BOX_FILES = [
-    (b"WeftDsc1", "description"), (BOX, "box"), (CLUSTER, "cluster"), (number(8, 3), "epoch"),
+    (b"WeftDsc2", "description"), (BOX, "box"), (CLUSTER, "cluster"), (number(8, 3), "epoch"),
+    (number(8, 0x0102030405060708), "boot"),
     (field("oak", 64), "name"), (number(8, 1 << 30), "size"), (number(8, 1 << 29), "free"),
     (number(4, 4 << 20), "window limit"), (number(2, 32), "windows"), (number(2, 2), "parts"),
     (b"WeftIde1", "a box's file"), (BOX, "box"), (CLUSTER, "cluster"), (number(8, 3), "epoch"),
