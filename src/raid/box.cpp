@@ -55,6 +55,8 @@ void Box::receive(CommandTicket ticket, const wire::ArrayCommandBlock& block,
     // What was begun in an older generation must still be ended.
     const bool ends = block.action == ArrayAction::abort || block.action == ArrayAction::release ||
                       block.action == ArrayAction::resolve || block.action == ArrayAction::recall;
+    if (ends && parameters.size() != wire_size<wire::ArrayAddress>())
+        return say(ticket, ArrayOutcome::malformed);
     if (ends && outcome == ArrayOutcome::other_generation) outcome = ArrayOutcome::done;
     if (outcome != ArrayOutcome::done) return say(ticket, outcome);
     switch (block.action) {

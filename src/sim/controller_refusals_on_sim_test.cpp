@@ -55,7 +55,7 @@ struct Refusals : testing::Test, ArrayCluster {
 TEST_F(Refusals, HalfAMirrorIsNotTheTruthWhileTheOtherMayKnowMore) {
     make(Level::mirror, {"oak", "elm"});
     write(*disk, 0, old_bytes);
-    cut_power("oak");
+    stop_box("oak");
     write(*disk, 0, new_bytes);  // elm alone
     lose_state();
     stop_box("elm");
@@ -75,7 +75,7 @@ TEST_F(Refusals, HalfAMirrorIsNotTheTruthWhileTheOtherMayKnowMore) {
 TEST_F(Refusals, HalfAMirrorByForceIsTheTruthFromThenOn) {
     make(Level::mirror, {"oak", "elm"});
     write(*disk, 0, old_bytes);
-    cut_power("oak");
+    stop_box("oak");
     write(*disk, 0, new_bytes);
     lose_state();
     stop_box("elm");

@@ -81,6 +81,7 @@ private:
     std::uint64_t size_;
     RaidLedger ledger_;
     Tally tally_;
+    bool detours_ = false;  ///< data had to go by way of the controller
     std::vector<Host> hosts_;
     std::vector<std::unique_ptr<Work>> works_;
     std::uint32_t last_tag_ = 0x8000'0000;

@@ -58,7 +58,11 @@ class Array(unittest.TestCase):
     def start_controller(self, *more):
         self.processes["controller"] = Process("controller", "serve", "--state", self.path("state"),
                                                "--listen", self.controller, *more)
-        self.assertIn("listening", self.processes["controller"].first)
+        # Where the last one was killed, it waits for that one's lease to run out.
+        first = self.processes["controller"].first
+        while "waiting" in first:
+            first = self.processes["controller"].running.stdout.readline()
+        self.assertIn("listening", first)
 
     def start_box(self, name, *more):
         os.makedirs(self.path(name), exist_ok=True)
