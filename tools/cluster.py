@@ -32,12 +32,17 @@ class Role:
             self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=output,
                                             stderr=output, start_new_session=True)
         deadline = time.monotonic() + START_SECONDS
-        while not self.news() and self.alive() and time.monotonic() < deadline:
+        while not self.serves() and self.alive() and time.monotonic() < deadline:
             time.sleep(0.02)
-        if not self.alive() or not self.news():
+        if not self.alive() or not self.serves():
             self.kill()
             raise Failed(f"{self.name} did not start: {self.log.read_text().strip()}")
         return self
+
+    def serves(self):
+        """A controller whose forerunner was killed waits for that one's lease to run out."""
+        waits = () if "--standby" in self.command else ("waiting",)
+        return any(each.get("event") not in waits for each in self.news())
 
     def news(self):
         lines = self.log.read_text().splitlines() if self.log.exists() else []
