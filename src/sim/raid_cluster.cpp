@@ -221,10 +221,10 @@ void RaidCluster::heard(raid::CommandTicket ticket, const wire::ArrayAnswer& ans
     std::vector<std::byte> told(data.begin(), data.end());
     if (mutation_ == RaidMutation::recall_finds_nothing && !told.empty())
         told = raid::encode_recall({});
-    agenda_.later([this, number, own, answer, told = std::move(told)] {
-        const auto session = sessions_.find(number);
+    agenda_.later([this, to = number, of = own, answer, told = std::move(told)] {
+        const auto session = sessions_.find(to);
         if (session == sessions_.end()) return;
-        session->second.office->manager.answered(own, answer, told);
+        session->second.office->manager.answered(of, answer, told);
     });
 }
 

@@ -49,8 +49,7 @@ void RaidSwarm::Tally::add(const Tally& other) {
 }
 
 RaidSwarm::RaidSwarm(std::uint64_t seed, RaidSwarmOptions options)
-    : seed_(seed),
-      options_(std::move(options)),
+    : options_(std::move(options)),
       agenda_(seed),
       habits_(agenda_.random, options_.consistency, options_.beyond),
       cluster_(agenda_, complaints_, habits_, options_.mutation),

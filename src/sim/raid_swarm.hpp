@@ -72,7 +72,6 @@ private:
     void wind_up();
     void look_at_everything();
 
-    std::uint64_t seed_;
     RaidSwarmOptions options_;
     Complaints complaints_;
     RaidAgenda agenda_;
