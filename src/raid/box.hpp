@@ -115,6 +115,7 @@ private:
     void abort_in_journal(std::vector<CommandTicket> tickets, wire::TransactionNumber transaction);
     void take_recall(CommandTicket ticket);
     void answer_recalls();
+    void end_recalls(wire::ArrayOutcome outcome, const Recalled& recalled);
     void say(CommandTicket ticket, wire::TransactionNumber transaction, const OrderResult& result);
     void say(CommandTicket ticket, wire::ArrayOutcome outcome);
 

@@ -116,17 +116,29 @@ void Box::take_recall(CommandTicket ticket) {
     answer_recalls();
 }
 
-/// Not while something is under way: what is not listed must never be prepared later.
+/// Not while something is under way: what is not listed must never be prepared later. Nor while
+/// something is committed that the disk has not taken home: whoever hears that it is committed
+/// counts on it, and nobody would say so again.
 void Box::answer_recalls() {
     if (recalls_.empty()) return;
     const bool waits = std::ranges::any_of(
         windows_, [](const Window& window) { return window.work || !window.waiting.empty(); });
     if (waits || (journaled_ != nullptr && !journaled_->is_quiet())) return;
-    const bool failed = journaled_ != nullptr && journaled_->has_failed();
-    const auto data = encode_recall(journaled_ == nullptr ? Recalled{} : journaled_->recall());
+    if (journaled_ == nullptr) return end_recalls(ArrayOutcome::done, {});
+    if (journaled_->has_failed()) return end_recalls(ArrayOutcome::disk_failed, {});
+    const auto owed = journaled_->not_home();
+    if (!owed) return end_recalls(ArrayOutcome::done, journaled_->recall());
+    journaled_->commit(*owed, {}, [this](Result<void> outcome) {
+        if (!outcome) return end_recalls(outcome_of(outcome), {});
+        answer_recalls();
+    });
+}
+
+void Box::end_recalls(ArrayOutcome outcome, const Recalled& recalled) {
+    const auto data = encode_recall(recalled);
     for (auto ticket : std::exchange(recalls_, {}))
         owner_.answer_with_data(ticket,
-                                {.outcome = failed ? ArrayOutcome::disk_failed : ArrayOutcome::done,
+                                {.outcome = outcome,
                                  .generation = keeper_.current().volume.generation,
                                  .epoch = keeper_.current().epoch},
                                 data);

@@ -242,6 +242,19 @@ bool JournaledDisk::is_quiet() const {
     });
 }
 
+std::optional<JournaledDisk::Transaction> JournaledDisk::not_home() const {
+    std::optional<Transaction> first;
+    std::uint64_t lowest = ~std::uint64_t{0};
+    for (const auto& [transaction, known] : known_) {
+        const bool owed = known.decision == State::committed && known.mark_is_lasting &&
+                          !known.is_home && known.under_way == 0;
+        if (!owed || known.mark_sequence >= lowest) continue;
+        first = transaction;
+        lowest = known.mark_sequence;
+    }
+    return first;
+}
+
 Recalled JournaledDisk::recall() const {
     Recalled recalled{.settled = settled_, .transactions = {}, .notes = {}};
     auto notes = notes_;

@@ -72,6 +72,9 @@ public:
     void settle(Transaction settled);
     Transaction settled() const { return settled_; }
     Recalled recall() const;
+    /// What was committed first of all that the disk did not take home. To commit it again is to
+    /// try again; after a restart there is none.
+    std::optional<Transaction> not_home() const;
 
     /// Nothing of any transaction is on its way to the disk.
     bool is_quiet() const;

@@ -176,7 +176,9 @@ void VolumeManager::Life::rebuilt(Work& work, bool good) {
         return;
     }
     place.flushing = false;
-    if (!good) return;
+    // The box may have been counted out meanwhile, and let in again, before the engine heard of it:
+    // then this is of a rebuild that is over. If it is not, it is flushed once more.
+    if (!good || is_changing()) return;
     place.lasting_mark = place.flushing_mark;
     if (place.lasting_mark >= applied_.stripes)
         wishes_.whole |= only(work.place);

@@ -29,6 +29,8 @@ Result<void> VolumeManager::Life::re_add(std::uint8_t place) {
     Visit visit(*this);
     box->facts.failed = false;
     box->complaints = 0;
+    // It may be for what it was asked first that it had failed.
+    if (box->has_session && !box->greeted) greet(volume_.members[place].box, *box);
     return {};
 }
 

@@ -98,6 +98,7 @@ void VolumeManager::Life::keep_records() {
     std::vector<MetadataChange> changes;
     for (std::uint8_t i = 0; i < volume_.boxes; ++i) {
         Place& place = places_[i];
+        if (is_changing()) break;  // whose rebuild it is will be seen when that has ended
         if (!std::exchange(place.keep, false) || !place.rebuild) continue;
         changes.push_back({rebuild_record_name(volume_.volume, i),
                            encode_record(wire::ArrayRebuildRecord{

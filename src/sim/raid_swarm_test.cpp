@@ -53,6 +53,16 @@ TEST(RaidSwarm, LosesNothingWithAJournal) {
     EXPECT_GT(all.host_deaths, 10u);
 }
 
+/// Runs in which something was wrong once.
+TEST(RaidSwarm, LosesNothingWithAJournalAnyMore) {
+    RaidSwarmOptions options;
+    options.consistency = wire::ArrayConsistency::journal;
+    // A box was taken for whole that had been lost again while its rebuild was being saved.
+    for (std::uint64_t seed : {800u, 1114u, 2691u, 3229u, 3354u, 3908u, 6764u}) run(seed, options);
+    // A write was committed that the disk had not taken home, and a new controller counted on it.
+    run(9344, options);
+}
+
 /// Whoever finds nothing wrong when something is broken would find nothing at all.
 class BrokenOnPurpose : public testing::TestWithParam<RaidMutation> {};
 
