@@ -198,7 +198,7 @@ void VolumeManager::Life::box_failed(BoxIndex suspect, BoxIndex reporter,
     // Of a box that is away it is known already, and what to do about it.
     if (!is_trusted(number(suspect))) return;
     complaints_.push_back({number(suspect), number(reporter), answer.outcome});
-    changed_ = true;
+    see_to_it();
 }
 
 void VolumeManager::Life::no_room(BoxIndex) {
