@@ -198,7 +198,7 @@ void VolumeManager::Life::box_failed(BoxIndex suspect, BoxIndex reporter,
     // Of a box that is away it is known already, and what to do about it.
     if (!is_trusted(number(suspect))) return;
     complaints_.push_back({number(suspect), number(reporter), answer.outcome});
-    changed_ = true;
+    see_to_it();
 }
 
 void VolumeManager::Life::no_room(BoxIndex) {
@@ -272,7 +272,12 @@ void VolumeManager::Life::judge_complaints() {
     const auto blame = blamed();
     const ArrayOutcome why = complaints_.front().why;
     complaints_.clear();
-    if (is_changing()) return;  // set_volume() follows, and all is tried again
+    if (is_changing() || next_volume(volume_, facts(), wishes_)) {
+        // set_volume() follows, and all is tried again; nobody more is to blame until then, however
+        // long the store takes. If the change is called off nothing follows.
+        retry_timer_.ask(1s);
+        return;
+    }
     for (auto place : blame) {
         BoxState* box = state_of(place);
         if (box && box->facts.up && ++box->complaints >= limits::complaints) count_out(place, why);

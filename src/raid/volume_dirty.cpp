@@ -57,7 +57,7 @@ bool VolumeManager::Life::may_write(std::span<const Band> bands) {
     for (std::uint8_t i = 0; i < applied_.boxes; ++i)
         if (applied_.members[i].state == ArrayMemberState::absent && places_[i].lasting)
             ask(*places_[i].lasting);
-    if (!may) changed_ = true;
+    if (!may) see_to_it();
     return may;
 }
 

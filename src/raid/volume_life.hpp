@@ -122,6 +122,7 @@ private:
 
     // volume_manager.cpp
     void put_right();
+    void see_to_it();
     void say(VolumeEventKind kind) { say({.kind = kind, .place = {}}); }
     void say(const VolumeEvent& event) { owner_.event(event); }
     void say_of(VolumeEventKind kind, std::uint8_t place, wire::ArrayOutcome why = {},
@@ -269,7 +270,7 @@ private:
     bool flushing_ = false;
 
     Timer start_timer_, stop_timer_, retry_timer_, calm_timer_, store_timer_, flush_timer_,
-        rest_timer_, rate_timer_, intent_timer_, loss_timer_, link_timer_;
+        rest_timer_, rate_timer_, intent_timer_, loss_timer_, link_timer_, visit_timer_;
     Duration retry_after_{};
     unsigned rounds_of_complaints_ = 0;
     std::uint64_t rate_debt_ = 0;  ///< octets begun since the limit was last waited for

@@ -134,6 +134,15 @@ void VolumeManager::Life::put_right() {
     owner_.deadline_changed();
 }
 
+/// For who is called by the engine. That goes on by itself where its own transfers end: nobody is
+/// on the way out then, and inside it nothing can be put right.
+void VolumeManager::Life::see_to_it() {
+    changed_ = true;
+    if (visits_ > 0) return;
+    visit_timer_.ask({});
+    owner_.deadline_changed();
+}
+
 void VolumeManager::Life::submit(HostRequest& request) {
     Visit visit(*this);
     if (deposed_ || !started_) return request.completed(Error{Code::disconnected});
@@ -153,7 +162,7 @@ std::optional<Instant> VolumeManager::Life::deadline() const {
     };
     for (const Timer* timer :
          {&start_timer_, &stop_timer_, &retry_timer_, &calm_timer_, &store_timer_, &flush_timer_,
-          &rest_timer_, &rate_timer_, &intent_timer_, &loss_timer_, &link_timer_})
+          &rest_timer_, &rate_timer_, &intent_timer_, &loss_timer_, &link_timer_, &visit_timer_})
         consider(*timer);
     for (const Place& place : places_) consider(place.spare);
     return first;
@@ -184,7 +193,8 @@ void VolumeManager::Life::tick(Instant now) {
     if (intent_timer_.passed(now)) forget_intent();
     if (link_timer_.passed(now)) engine_.avoid_nothing();
     if (loss_timer_.passed(now)) owed_told_.clear();
-    for (Timer* timer : {&store_timer_, &rest_timer_, &rate_timer_}) (void)timer->passed(now);
+    for (Timer* timer : {&store_timer_, &rest_timer_, &rate_timer_, &visit_timer_})
+        (void)timer->passed(now);
     for (std::uint8_t i = 0; i < volume_.boxes; ++i) {
         if (!places_[i].spare.passed(now)) continue;
         if (volume_.members[i].state != ArrayMemberState::absent) continue;

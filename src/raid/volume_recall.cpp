@@ -190,7 +190,10 @@ void VolumeManager::Life::let_in_who_may() {
 
 void VolumeManager::Life::owes_end(const wire::BoxIdentity& box,
                                    wire::TransactionNumber transaction) {
-    boxes_[box].left_open.insert(transaction);
+    BoxState& state = boxes_[box];
+    state.left_open.insert(transaction);
+    // One that is back already, and was told what was known then, is told this too.
+    if (state.has_session && (state.recalled || !has_journal())) state.must_end = true;
 }
 
 std::optional<wire::TransactionNumber> VolumeManager::Life::owed_end() const {

@@ -146,8 +146,10 @@ void VolumeEngine::take_answer(CommandTicket ticket, const wire::ArrayAnswer& an
         run.decided && sent.commits && answer.outcome != wire::ArrayOutcome::done;
     if ((is_lost || refuses_decided) && run.stage == Stage::running && can_repeat(sent)) {
         run.unheard.push_back(sent.order);
-        // Unless another has its place by now, who is not to blame.
-        const bool is_there = sent.box == volume_.members[number(sent.to.box)].box;
+        // Unless another has its place by now, who is not to blame, or it has been counted out:
+        // then nothing is to come that would be worth waiting for.
+        const bool is_there = sent.box == volume_.members[number(sent.to.box)].box &&
+                              counts(run, run.plan.orders[sent.order]);
         run.stuck = run.stuck || is_there;
         if (is_there) owner_.box_failed(sent.to.box, sent.to.box, answer);
     } else if (answer.outcome != wire::ArrayOutcome::done && run.stage == Stage::running)
