@@ -23,6 +23,7 @@ inline constexpr std::uint64_t lasting_regions = 1u << 12;  ///< of such maps as
 inline constexpr std::uint8_t stripes_ahead = 32;  ///< rebuilt at a time, beyond the first missing
 inline constexpr unsigned heals = 1024;            ///< of blocks, for one request
 inline constexpr unsigned complaints = 4;          ///< of a box, before it is counted out
+inline constexpr unsigned refusals = 100;          ///< to hear what the volume is, before it is too
 
 /// What a box's journal keeps at a time: transactions it was told to prepare, and those it was told
 /// to forget without having heard of them. Together they fit into one answer.

@@ -59,6 +59,7 @@ private:
         std::optional<Recalled> recalled;  ///< of its journal, in this session
         wire::TransactionNumber returned_at{};  ///< the last that was begun when it was greeted
         unsigned complaints = 0;
+        unsigned refusals = 0;  ///< in a row, of what the volume is
     };
     /// A command of the manager's own.
     struct Told {

@@ -195,12 +195,15 @@ void VolumeManager::Life::told(const Told& what, const wire::ArrayAnswer& answer
         (answer.outcome == ArrayOutcome::other_generation && answer.generation == what.generation);
     if (is_told) {
         box.generation = what.generation;
+        box.refusals = 0;
         if (!std::exchange(box.facts.has_part, true)) box.recalled.emplace();  // an empty journal
         return;
     }
+    // Told again, under what it knows: it may just be keeping what it was told in another session,
+    // and it keeps one thing at a time.
     if (answer.outcome == ArrayOutcome::other_generation && answer.generation < what.generation &&
-        answer.generation != box.generation) {
-        box.generation = answer.generation;  // told again, under what it knows
+        (answer.generation != box.generation || ++box.refusals < limits::refusals)) {
+        box.generation = answer.generation;
         return;
     }
     if (answer.outcome == ArrayOutcome::other_epoch && answer.epoch > epoch_) return depose();
