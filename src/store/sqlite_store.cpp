@@ -125,8 +125,8 @@ public:
         // Somebody else may be making the same file at this moment: what it is, is asked alone.
         if (auto whose = in_one(&Database::make_or_know); !whose) return whose;
         // The mode is answered with a row, which is of no interest: where a file system cannot have
-        // a write-ahead log, the older journal is as safe. Whoever is at it at the same moment is told
-        // that the file is busy, without having waited: one of them has changed it then.
+        // a write-ahead log, the older journal is as safe. Whoever is at it at the same moment is
+        // told that the file is busy, without having waited: one of them has changed it then.
         const auto mode = ask("PRAGMA journal_mode=WAL");
         if (!mode && mode.error().code != Code::exhausted) return mode.error();
         return run("PRAGMA synchronous=FULL");
