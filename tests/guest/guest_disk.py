@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the guest does with a disk: a file system on it, load with verification, a look at it."""
+import json
 import re
 
 FOLDER = "/tmp/mounted"
@@ -63,3 +64,11 @@ def trouble(log):
     """The lines of the kernel's log that speak of trouble."""
     return [line for line in log.splitlines()
             if TROUBLE.search(line) and TOLD_ON_ARRIVAL not in line]
+
+
+def served_by_nbd(socket, export, patience=300):
+    """A disk's name for QEMU, which comes back to a server that was killed for so many seconds, and
+    asks again for what was not answered."""
+    said = json.dumps({"driver": "nbd", "export": export, "reconnect-delay": patience,
+                       "server": {"type": "unix", "path": str(socket)}})
+    return "json:" + said.replace(",", ",,")  # as QEMU has commas amid an option
