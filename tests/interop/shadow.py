@@ -202,8 +202,9 @@ class Shadow:
     def __init__(self, connect, seed, first_block, blocks, writers=4, losses=lambda: 0):
         self.pauses = Pauses()
         each = blocks // writers
-        self.writers = [Writer(connect, seed, first_block + number * each, each, self.pauses, losses)
-                        for number in range(writers)]
+        self.writers = [
+            Writer(connect, seed, first_block + number * each, each, self.pauses, losses)
+            for number in range(writers)]
 
     def start(self):
         for writer in self.writers:
