@@ -7,9 +7,18 @@ namespace weft::sim {
 
 namespace {
 
-/// Room for some twenty requests, so that it is full now and then.
-constexpr std::uint64_t journal_bytes = raid::journal_ring_offset + 128 * wire::journal_block;
 constexpr unsigned controller_place = 40;
+
+RaidMessage message_of(unsigned box, const raid::EncodedOrder& order) {
+    RaidMessage message{.box = box,
+                        .action = order.command_block.action,
+                        .transaction = order.command_block.transaction,
+                        .order = {},
+                        .command = &order};
+    if (wire::is_order(message.action))
+        if (auto header = decode<wire::ArrayOrderHeader>(order.parameters)) message.order = *header;
+    return message;
+}
 
 }  // namespace
 
@@ -85,7 +94,8 @@ RaidCluster::RaidCluster(RaidAgenda& agenda, Complaints& complaints, const RaidH
     superblock.data_offset = 2 * wire::superblock_size;
     if (habits.consistency == wire::ArrayConsistency::journal) {
         superblock.journal_offset = superblock.data_offset;
-        superblock.journal_length = journal_bytes;
+        superblock.journal_length =
+            raid::journal_ring_offset + habits.journal_blocks * wire::journal_block;
         superblock.data_offset += superblock.journal_length;
     }
     superblock.data_length = habits.stripes * layout_.chunk_bytes();
@@ -142,9 +152,8 @@ void RaidCluster::start_office() {
     offices_.push_back(std::make_unique<Office>(*this));
     manager_ = &offices_.back()->manager;
     raid::VolumeRecords records;
-    std::optional<wire::ArrayVolume> volume;
+    const auto volume = stored_volume();
     for (const auto& [name, record] : records_) {
-        if (auto found = raid::parse_record<wire::ArrayVolume>(record)) volume = *found;
         if (auto found = raid::parse_record<wire::ArrayRebuildRecord>(record))
             records.rebuilds.push_back(*found);
         if (auto found = raid::parse_dirty_record(record)) records.dirty.push_back(*found);
@@ -177,10 +186,13 @@ void RaidCluster::deliver(std::uint64_t number) {
     if (found == sessions_.end() || found->second.queue.empty()) return;
     auto& [i, office, queue] = found->second;
     if (places_[i].held) return agenda_.later([this, number] { deliver(number); });
+    auto message = message_of(i, queue.front().order);
+    if (!passes(message)) return parked_.push_back([this, number] { deliver(number); });
     auto command = std::move(queue.front());
     queue.pop_front();
     const auto carried = ++last_carried_;
-    carried_[carried] = {number, command.ticket};
+    message.command = nullptr;
+    carried_[carried] = {number, command.ticket, message};
     if (is_swallowed(command.order))
         return heard(raid::CommandTicket{carried},
                      {.transaction = command.order.command_block.transaction}, {});
@@ -195,9 +207,7 @@ bool RaidCluster::is_swallowed(const raid::EncodedOrder& order) const {
     if (mutation_ == RaidMutation::aborts_are_lost)
         return order.command_block.action == wire::ArrayAction::abort;
     if (mutation_ != RaidMutation::commits_are_lost) return false;
-    if (!wire::is_order(order.command_block.action)) return false;
-    const auto header = decode<wire::ArrayOrderHeader>(order.parameters);
-    return header && header->phase == static_cast<std::uint8_t>(raid::Phase::commit) &&
+    return wire::is_order(order.command_block.action) && message_of(0, order).commits() &&
            static_cast<std::uint64_t>(order.command_block.transaction) % 5 == 0;
 }
 
@@ -216,16 +226,24 @@ void RaidCluster::heard(raid::CommandTicket ticket, const wire::ArrayAnswer& ans
                         ConstBuffer data) {
     const auto found = carried_.find(static_cast<std::uint64_t>(ticket));
     if (found == carried_.end()) return;
-    const auto [number, own] = found->second;
+    auto [number, own, message] = found->second;
     carried_.erase(found);
+    message.is_answer = true;
+    message.outcome = answer.outcome;
     std::vector<std::byte> told(data.begin(), data.end());
     if (mutation_ == RaidMutation::recall_finds_nothing && !told.empty())
         told = raid::encode_recall({});
-    agenda_.later([this, to = number, of = own, answer, told = std::move(told)] {
+    auto tell = [this, to = number, of = own, answer, told = std::move(told)] {
         const auto session = sessions_.find(to);
         if (session == sessions_.end()) return;
         session->second.office->manager.answered(of, answer, told);
-    });
+    };
+    if (!passes(message)) return parked_.push_back(std::move(tell));
+    agenda_.later(std::move(tell));
+}
+
+void RaidCluster::let_go() {
+    for (auto& each : std::exchange(parked_, {})) agenda_.later(std::move(each));
 }
 
 void RaidCluster::create_part(Office& office, const wire::BoxIdentity& box,
@@ -242,7 +260,7 @@ void RaidCluster::create_part(Office& office, const wire::BoxIdentity& box,
 
 void RaidCluster::store(Office& office, std::vector<raid::MetadataChange> changes) {
     if (std::exchange(office.storing, true)) complaints_.add("two changes of the store at once");
-    agenda_.later([this, &office, changes = std::move(changes)] {
+    auto answer = [this, &office, changes = std::move(changes)] {
         if (!office.is_alive) return;
         office.storing = false;
         if (!office.is_held()) return office.manager.stored(Error{Code::access_denied});
@@ -260,7 +278,15 @@ void RaidCluster::store(Office& office, std::vector<raid::MetadataChange> change
                 records_.erase(change.name);
         }
         office.manager.stored({});
-    });
+    };
+    if (store_is_away) return parked_.push_back(std::move(answer));
+    agenda_.later(std::move(answer));
+}
+
+std::optional<wire::ArrayVolume> RaidCluster::stored_volume() const {
+    for (const auto& [name, record] : records_)
+        if (auto found = raid::parse_record<wire::ArrayVolume>(record)) return *found;
+    return std::nullopt;
 }
 
 // What happens to boxes and controllers.

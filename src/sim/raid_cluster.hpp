@@ -91,6 +91,26 @@ enum class RaidMutation : std::uint8_t {
     transfers_are_damaged,  ///< and nobody adds up what was prepared
 };
 
+/// A command that has come to a box, or the answer that the box has given to it: what a script may
+/// stop.
+struct RaidMessage {
+    unsigned box = 0;  ///< its place
+    bool is_answer = false;
+    wire::ArrayAction action{};
+    wire::TransactionNumber transaction{};
+    wire::ArrayOrderHeader order{};               ///< of an order
+    const raid::EncodedOrder* command = nullptr;  ///< of what has just come to the box
+    wire::ArrayOutcome outcome{};                 ///< of an answer
+
+    bool prepares() const { return wire::is_order(action) && order.prepares; }
+    /// Commits as part of a write, or because the next controller says so.
+    bool commits() const {
+        return action == wire::ArrayAction::resolve ||
+               (wire::is_order(action) &&
+                order.phase == static_cast<std::uint8_t>(raid::Phase::commit));
+    }
+};
+
 class RaidCluster {
 public:
     RaidCluster(RaidAgenda& agenda, Complaints& complaints, const RaidHabits& habits,
@@ -122,6 +142,14 @@ public:
     /// To the next moment something is due; false if nothing is.
     bool pass_time();
 
+    // For scripts. What may not pass stays where it is, until it is let go.
+    std::function<bool(const RaidMessage&)> may_pass;
+    bool store_is_away = false;  ///< nothing that it is asked is answered
+    std::size_t parked() const { return parked_.size(); }
+    void let_go();
+    /// The volume as the store has it.
+    std::optional<wire::ArrayVolume> stored_volume() const;
+
     // S14, S5, S7, S17.
     void check_quiet();
     void check_parity();
@@ -147,6 +175,11 @@ private:
         raid::CommandTicket ticket;
         raid::EncodedOrder order;
     };
+    struct Carried {
+        std::uint64_t session;
+        raid::CommandTicket ticket;
+        RaidMessage message;
+    };
     struct Session {
         unsigned place;
         Office* office;
@@ -160,6 +193,7 @@ private:
     void carry(Office& office, const wire::BoxIdentity& box, raid::CommandTicket ticket,
                const raid::EncodedOrder& command);
     void deliver(std::uint64_t session);
+    bool passes(const RaidMessage& message) const { return !may_pass || may_pass(message); }
     void heard(raid::CommandTicket ticket, const wire::ArrayAnswer& answer, ConstBuffer data);
     void create_part(Office& office, const wire::BoxIdentity& box, raid::CommandTicket ticket,
                      const wire::ArraySuperblock& superblock);
@@ -179,7 +213,8 @@ private:
     std::map<std::uint64_t, Session> sessions_;  ///< those of old controllers too
     std::uint64_t last_session_ = 0;
     /// Tickets of commands on their way to boxes: whose they are.
-    std::map<std::uint64_t, std::pair<std::uint64_t, raid::CommandTicket>> carried_;
+    std::map<std::uint64_t, Carried> carried_;
+    std::vector<std::function<void()>> parked_;
     std::uint64_t last_carried_ = 0;
     std::map<std::string, std::vector<std::byte>> records_;
     std::vector<std::unique_ptr<Office>> offices_;

@@ -73,10 +73,10 @@ void RaidDisk::flush(std::uint64_t before) {
 
 void RaidDisk::power_cut() {
     for (const auto& write : unstable_) {
-        const auto fate = agenda_.random.below(3);  // lost, kept, torn
-        if (fate == 0) continue;
+        const auto what = fate ? *fate : static_cast<Fate>(agenda_.random.below(3));
+        if (what == Fate::lost) continue;
         for (std::size_t at = 0; at < write.octets.size(); at += sector_bytes) {
-            if (fate == 2 && agenda_.random.chance(50)) continue;
+            if (what == Fate::torn && agenda_.random.chance(50)) continue;
             const auto size = std::min<std::size_t>(sector_bytes, write.octets.size() - at);
             std::memcpy(stable_.all().data() + write.offset + at, write.octets.data() + at, size);
         }

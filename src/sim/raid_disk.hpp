@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 
 #include "sim/raid_agenda.hpp"
 #include "weft/block_device.hpp"
@@ -35,8 +36,12 @@ public:
 
     /// What a reader would find now.
     Buffer octets() const { return octets_.all(); }
-    /// Each write that is not stable is kept, lost or torn.
+    /// What would be there after a loss of power, of what is stable.
+    ConstBuffer stable() const { return stable_.all(); }
+    /// Each write that is not stable is kept, lost or torn: as it is drawn, or all in one way.
+    enum class Fate : std::uint8_t { lost, kept, torn };
     void power_cut();
+    std::optional<Fate> fate;
     /// Nobody waits for anything it was asked before.
     void forget() { *alive_ = false, alive_ = std::make_shared<bool>(true); }
     /// As it is now it stays.

@@ -18,6 +18,7 @@ struct RaidHabits {
     std::uint8_t boxes = 0;
     std::uint32_t chunk_bytes = 0;
     std::uint64_t stripes = 0;
+    std::uint64_t journal_blocks = 128;  ///< some twenty requests: full now and then
     wire::ArrayConsistency consistency{};
     bool beyond = false;
     bool has_spare = false;
