@@ -120,6 +120,8 @@ class Writer(threading.Thread):
             return
         count = self.chance.randint(1, MOST_BLOCKS)
         at = self.chance.randrange(self.blocks - count)
+        if dice < 0.5:  # what is wrong must not be written over before anybody has seen it
+            self.read(at, count)
         if dice < 0.75:
             self.write(at, count)
         if dice > 0.65:
