@@ -13,10 +13,12 @@
 namespace weft::raid {
 
 struct DirtyRecord {
+    using Boots = std::array<std::uint64_t, 18>;  ///< by place
+
     wire::VolumeIdentity volume{};
     std::uint8_t place = 0;  ///< or wire::intent_place
     RegionMap stripes{0, limits::lasting_regions};
-    std::array<std::uint64_t, 18> boots{};
+    Boots boots{};
 
     bool operator==(const DirtyRecord&) const = default;
 };

@@ -59,6 +59,7 @@ void VolumeManager::Life::box_up(const wire::BoxIdentity& identity, const BoxSta
     if (needed && was_put_back) return;  // nothing can be made of it, and nothing without it
     if (place && was_put_back) places_[*place].blank = true;
     box.has_session = true;
+    box.ails = false;
     box.facts.has_part = standing.has_part;
     box.generation = standing.generation;
     box.data_length = standing.data_length;
@@ -125,13 +126,14 @@ void VolumeManager::Life::box_down(const wire::BoxIdentity& identity) {
     box.recalled.reset();
     const bool was_up = std::exchange(box.facts.up, false);
     if (!started_) return;
+    const auto place = place_of(identity);
+    // Known before the engine hears of it: what it begins again at once waits for what becomes of
+    // the box.
+    if (place && was_up && volume_.members[*place].state != ArrayMemberState::absent)
+        box.facts.missed = places_[*place].missed = true;
     // Whatever its place is now: it may owe answers from when it had one, and owes_end() hears it.
     engine_.lost(identity);
-    const auto place = place_of(identity);
-    if (!place) return;
-    if (was_up && volume_.members[*place].state != ArrayMemberState::absent)
-        box.facts.missed = places_[*place].missed = true;
-    if (was_up) say_of(VolumeEventKind::box_lost, *place);
+    if (place && was_up) say_of(VolumeEventKind::box_lost, *place);
 }
 
 void VolumeManager::Life::answered(CommandTicket ticket, const wire::ArrayAnswer& answer,
@@ -221,12 +223,16 @@ bool VolumeManager::Life::can_count_out(std::uint8_t place) const {
     return layout && lost <= layout->spare_columns();
 }
 
+/// One that cannot be spared is asked again and again. But people are told: it may be a box that
+/// refuses everything until somebody starts it anew.
 void VolumeManager::Life::count_out(std::uint8_t place, ArrayOutcome why) {
     BoxState* box = state_of(place);
-    if (!box || box->facts.failed || !can_count_out(place)) return;
-    box->facts.failed = true;
-    say_of(VolumeEventKind::box_failed, place, why);
-    if (why != ArrayOutcome::passive_side_failed) return;
+    if (!box || box->facts.failed) return;
+    const bool can = can_count_out(place);
+    const bool is_told = std::exchange(box->ails, !can);
+    box->facts.failed = can;
+    if (can || !is_told) say_of(VolumeEventKind::box_failed, place, why);
+    if (!can || why != ArrayOutcome::passive_side_failed) return;
     // Nothing is wrong with it but the way to it, which may be mended. A rebuild for every try is
     // dear, so there are fewer and fewer.
     box->minutes_out = 1u << std::min(box->fallen_out++, 6u);

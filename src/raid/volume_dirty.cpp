@@ -52,6 +52,7 @@ bool VolumeManager::Life::may_write(std::span<const Band> bands) {
     };
     if (keeps_intent()) {
         ask(intent_);
+        may = may && boots() == kept_boots_;
         for (const Band& band : bands) recent_.add(band.stripe);
     }
     for (std::uint8_t i = 0; i < applied_.boxes; ++i)
@@ -70,6 +71,7 @@ void VolumeManager::Life::recall_dirty(std::span<const DirtyRecord> records) {
         if (record.place == wire::intent_place && keeps_intent()) {
             intent.add(stripes);
             intent_.recall(stripes);
+            kept_boots_ = storing_boots_ = record.boots;
             for (std::uint8_t i = 0; i < volume_.boxes; ++i)
                 boxes_[volume_.members[i].box].boot = record.boots[i];
         } else if (record.place < volume_.boxes) {
@@ -102,13 +104,23 @@ void VolumeManager::Life::recall_place(std::uint8_t index) {
     if (rebuilding) place.rebuild.emplace(BoxIndex{index}, *place.lacks);
 }
 
+/// In which life each member is, as far as it is counted on. Whoever comes after us finds a box in
+/// another one, and takes it for one that has lost what was written and not flushed: so nothing is
+/// written while the store has another life of it than the one it is in.
+DirtyRecord::Boots VolumeManager::Life::boots() const {
+    DirtyRecord::Boots all = kept_boots_;
+    for (std::uint8_t i = 0; i < volume_.boxes; ++i) {
+        const auto box = boxes_.find(volume_.members[i].box);
+        if (box == boxes_.end() || volume_.members[i].state == ArrayMemberState::absent) continue;
+        all[i] = box->second.lost_power ? no_boot : box->second.boot;
+    }
+    return all;
+}
+
 DirtyRecord VolumeManager::Life::dirty_record(std::uint8_t place, LastingMap& map) {
     DirtyRecord record{
         .volume = volume_.volume, .place = place, .stripes = map.begin(), .boots = {}};
-    if (place != wire::intent_place) return record;
-    for (std::uint8_t i = 0; i < volume_.boxes; ++i)
-        if (const BoxState* box = state_of(i))
-            record.boots[i] = box->lost_power ? no_boot : box->boot;
+    if (place == wire::intent_place) record.boots = storing_boots_ = boots();
     return record;
 }
 
@@ -132,6 +144,8 @@ void VolumeManager::Life::keep_lacks(const wire::ArrayVolume& next,
 /// What was kept along with it, or was not.
 void VolumeManager::Life::lacks_stored(const wire::ArrayVolume& before, bool good) {
     intent_.stored(good);
+    if (good) kept_boots_ = storing_boots_;
+    storing_boots_ = kept_boots_;
     for (std::uint8_t i = 0; i < volume_.boxes; ++i) {
         Place& place = places_[i];
         if (!place.lasting) continue;
@@ -145,7 +159,8 @@ void VolumeManager::Life::lacks_stored(const wire::ArrayVolume& before, bool goo
 }
 
 void VolumeManager::Life::add_dirty(std::vector<MetadataChange>& changes) {
-    if (keeps_intent() && intent_.is_due())
+    const bool boots_are_due = !intent_.wanted().empty() && boots() != kept_boots_;
+    if (keeps_intent() && (intent_.is_due() || boots_are_due))
         changes.push_back({dirty_record_name(volume_.volume, wire::intent_place),
                            encode_dirty_record(dirty_record(wire::intent_place, intent_))});
     for (std::uint8_t i = 0; i < volume_.boxes; ++i) {
@@ -170,11 +185,11 @@ void VolumeManager::Life::forget_intent() {
 }
 
 /// It may lack anything that was not flushed, and is to be given it as if it had been away; also
-/// where it was not we who saw it go.
+/// where it was not we who saw it go. Of one that was counted out it is known what it lacks.
 void VolumeManager::Life::has_begun_anew(std::optional<std::uint8_t> place, BoxState& box) {
-    box.lost_power = true;
     if (!place || volume_.members[*place].state == ArrayMemberState::absent) return;
-    if (keeps_intent() && !log_.empty()) box.facts.missed = places_[*place].missed = true;
+    if (!keeps_intent() || log_.empty()) return;
+    box.lost_power = box.facts.missed = places_[*place].missed = true;
 }
 
 /// A box that cannot be spared is believed, whatever it missed: nothing was answered without it.

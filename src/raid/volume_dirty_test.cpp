@@ -208,6 +208,31 @@ TEST(VolumeDirty, BelievesABoxThatWasThereAllTheTime) {
     EXPECT_EQ(volume.count(writes_lost), 0u);
 }
 
+/// What it lacked is known, and was given to it: it is not in question when a controller is lost.
+TEST(VolumeDirty, BelievesABoxThatLostItsPowerAndIsWholeAgain) {
+    test::for_each_seed(20, [](std::uint64_t seed) {
+        ManagedVolume volume(level_of(seed), boxes_of(seed), seed);
+        const auto box = static_cast<unsigned>(seed % boxes_of(seed));
+        fill(volume);
+        volume.submit(HostOperation::write, {0, volume.layout.stripe_bytes()});
+        volume.expect_all_right();
+        volume.cut_power(box);
+        if (seed % 2 == 0) volume.agenda.run();  // it is counted out before it is back
+        volume.bring(box);
+        ASSERT_TRUE(volume.run_until([&] { return volume.is_healthy(); })) << volume.story();
+        ASSERT_GE(volume.count(member_current), 1u);
+        // Under way when the controller is lost: who counted a box out now would lose what it has.
+        for (int i = 0; i < 3; ++i)
+            volume.submit(HostOperation::write, {0, volume.layout.stripe_bytes() / 2});
+        for (auto steps = seed * 7 % 101; steps > 0; --steps) volume.agenda.step();
+        volume.events.clear();
+        volume.replace_controller();
+        volume.expect_whole();
+        EXPECT_EQ(volume.count(member_absent) + volume.count(rebuild_began), 0u) << volume.story();
+        EXPECT_EQ(volume.count(writes_lost), 0u) << volume.story();
+    });
+}
+
 /// A host that has written and flushed hears of it where what it wrote may be gone.
 TEST(VolumeDirty, SaysOnceThatABoxThatCannotBeSparedMayHaveLostWrites) {
     for (const bool controller_too : {false, true}) {

@@ -357,7 +357,8 @@ void VolumeEngine::start(RunPlace run) {
 }
 
 void VolumeEngine::refuse(RunPlace run, Error why) {
-    if (run->uncommitted != 0) owner_.doubtful(run->bands);
+    const bool rebuilds = run->upkeep && run->upkeep->kind == UpkeepKind::rebuild;
+    if (run->uncommitted != 0 && !rebuilds) owner_.doubtful(run->bands);
     answer(*run, why);
     erase(run);
 }

@@ -204,6 +204,30 @@ TEST(VolumeJournal, DoesAWriteAgainWithoutTheBoxThatWasLostOverIt) {
     });
 }
 
+/// Its journal takes nothing any more until it is started anew. People are told, though nobody can
+/// do without it.
+TEST(VolumeJournal, SaysThatABoxHasFailedThatItCannotDoWithout) {
+    ManagedVolume volume(Level::raid5, 3, 1, {}, wire::ArrayConsistency::journal);
+    volume.submit_randomly(10);
+    volume.drop(2);
+    volume.submit_randomly(5);
+    volume.expect_all_right();
+    auto failed = [&] { return volume.manager->status().members[0].failed; };
+    EXPECT_FALSE(failed());
+    volume.boxes[0]->disk.broken = true;
+    volume.submit(HostOperation::write, {0, volume.layout.stripe_bytes()});
+    ASSERT_TRUE(volume.run_until(failed)) << volume.story();
+    EXPECT_GE(volume.count(VolumeEventKind::box_failed), 1u);
+    EXPECT_EQ(volume.manager->volume().members[0].state, wire::ArrayMemberState::current);
+    volume.boxes[0]->disk.broken = false;
+    volume.cut_power(0);
+    volume.bring(0);
+    volume.bring(2);
+    EXPECT_FALSE(failed());
+    ASSERT_TRUE(volume.run_until([&] { return volume.all_answered() && volume.is_healthy(); }))
+        << volume.story();
+}
+
 TEST(VolumeJournal, RebuildsASpare) {
     test::for_each_seed(9, [](std::uint64_t seed) {
         JournaledVolume volume(level_of(seed), boxes_of(seed), seed);

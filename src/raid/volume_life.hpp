@@ -59,6 +59,7 @@ private:
         std::optional<Recalled> recalled;  ///< of its journal, in this session
         wire::TransactionNumber returned_at{};  ///< the last that was begun when it was greeted
         unsigned complaints = 0;
+        bool ails = false;         ///< it would be counted out if anybody could do without it
         unsigned refusals = 0;     ///< in a row, of what the volume is
         unsigned fallen_out = 0;   ///< counted out for its links, so often
         unsigned minutes_out = 0;  ///< until that is tried again; 0: it will not be
@@ -157,6 +158,7 @@ private:
     bool may_write(std::span<const Band> bands) override;
     void recall_dirty(std::span<const DirtyRecord> records);
     void recall_place(std::uint8_t index);
+    DirtyRecord::Boots boots() const;
     DirtyRecord dirty_record(std::uint8_t place, LastingMap& map);
     void keep_lacks(const wire::ArrayVolume& next, std::vector<MetadataChange>& changes);
     void lacks_stored(const wire::ArrayVolume& before, bool good);
@@ -243,8 +245,10 @@ private:
     std::map<wire::BoxIdentity, BoxState> boxes_;
     std::array<Place, limits::boxes> places_;
     WriteLog log_{0};
-    LastingMap intent_{0};      ///< of a volume without a journal: where writes may be under way
-    RegionMap recent_{0};       ///< where they were, since it was last seen to
+    LastingMap intent_{0};  ///< of a volume without a journal: where writes may be under way
+    RegionMap recent_{0};   ///< where they were, since it was last seen to
+    /// As the store has them, and as it is about to.
+    DirtyRecord::Boots kept_boots_{}, storing_boots_{};
     bool inherited_ = false;    ///< the log has what a controller before us did not flush
     bool writes_held_ = false;  ///< until nobody is on the way out
     std::set<wire::HostSession> writers_;           ///< since all was flushed

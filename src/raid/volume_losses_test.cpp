@@ -217,6 +217,25 @@ TEST(VolumeLosses, LosesNothingWhenTouchIsLostWhileItIsDegraded) {
     });
 }
 
+/// A write that was begun before a change, and is begun again at once after it, must not be planned
+/// with a box that has just gone.
+TEST(VolumeLosses, LosesNothingWhenASecondBoxGoesWhileTheFirstReturns) {
+    test::for_each_seed(200, [](std::uint64_t seed) {
+        ManagedVolume volume(Level::raid6, 6, seed);
+        volume.submit_randomly(10);
+        volume.drop(0);
+        volume.submit_randomly(8);
+        volume.bring(0);
+        volume.submit_randomly(2);
+        volume.some_steps(seed % 20);
+        volume.cut_power(1);
+        volume.submit_randomly(3);
+        volume.bring(1);
+        volume.expect_whole();
+        EXPECT_EQ(volume.count(scrub_unrepaired), 0u) << volume.story();
+    });
+}
+
 TEST(VolumeLosses, DoesNotTakeAnEmptyPartForAMember) {
     ManagedVolume volume(Level::raid5, 5, 1);
     volume.submit_randomly(10);

@@ -27,9 +27,9 @@ Result<void> VolumeManager::Life::fail(std::uint8_t place) {
 Result<void> VolumeManager::Life::re_add(std::uint8_t place) {
     if (auto good = check_place(place); !good) return good;
     BoxState* box = state_of(place);
-    if (!box || !box->facts.failed) return Error{Code::unsupported};
+    if (!box || !(box->facts.failed || box->ails)) return Error{Code::unsupported};
     Visit visit(*this);
-    box->facts.failed = false;
+    box->facts.failed = box->ails = false;
     box->complaints = box->fallen_out = box->minutes_out = 0;
     // It may be for what it was asked first that it had failed.
     if (box->has_session && !box->greeted) greet(volume_.members[place].box, *box);
@@ -111,14 +111,18 @@ VolumeStatus VolumeManager::Life::status() const {
     bool degraded = false;
     for (std::uint8_t i = 0; i < volume_.boxes; ++i) {
         const auto& member = volume_.members[i];
+        // It is on its way out as soon as the store is told, and not only when it says so.
+        const bool leaves =
+            storing_ == Storing::volume && pending_.members[i].state != ArrayMemberState::current;
         auto box = boxes_.find(member.box);
-        const BoxFacts facts = box == boxes_.end() ? BoxFacts{} : box->second.facts;
+        BoxFacts facts = box == boxes_.end() ? BoxFacts{} : box->second.facts;
+        facts.failed = facts.failed || (box != boxes_.end() && box->second.ails);
         status.members.push_back({.place = i,
                                   .box = member.box,
                                   .state = member.state,
                                   .up = facts.up,
                                   .failed = facts.failed});
-        degraded = degraded || member.state != ArrayMemberState::current || !facts.up ||
+        degraded = degraded || leaves || member.state != ArrayMemberState::current || !facts.up ||
                    facts.missed || facts.failed;
         if (!places_[i].rebuild) continue;
         const Rebuild& rebuild = *places_[i].rebuild;

@@ -181,7 +181,10 @@ void VolumeManager::Life::tick(Instant now) {
         retry_after_ = {};
         rounds_of_complaints_ = 0;
         partners_.clear();
-        for (auto& [identity, box] : boxes_) box.complaints = 0;
+        for (auto& [identity, box] : boxes_) {
+            box.complaints = 0;
+            box.ails = false;
+        }
     }
     // Not amid a change: a box that was away and is asked as if it had not been would answer for
     // what it has lost.

@@ -50,7 +50,7 @@ void VolumeManager::Life::settle() {
     if (!resolve_what_is_in_doubt()) return;
     if (!serving_ || applied_.generation != volume_.generation) apply();
     // It was back before its loss had any consequence: what waits for it must hear of it.
-    if (std::exchange(back_in_time_, false) && has_journal()) engine_.try_again();
+    if (std::exchange(back_in_time_, false)) engine_.try_again();
 }
 
 /// All are there, or those that are not have had their time.

@@ -77,7 +77,9 @@ struct MemberStatus {
     wire::BoxIdentity box{};
     wire::ArrayMemberState state{};
     bool up = false;
-    bool failed = false;  ///< by management, or by its own disk: it stays out until it is re-added
+    /// By management, or by its own disk: it stays out until it is re-added. One that cannot be
+    /// spared is a member all the same, and does not do what it must.
+    bool failed = false;
 };
 
 struct RebuildStatus {

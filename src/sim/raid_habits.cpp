@@ -52,7 +52,9 @@ RaidHabits::RaidHabits(Random& random, wire::ArrayConsistency kept, bool exceeds
     const double host_losses = draw_rate(random, 4);
     for (int i = 0; i < 3; ++i) (void)random.next();  // the same
     if (!has_journal && beyond) disk_errors = 0;  // a write given up half done is the write hole
-    if (!has_journal && in_paper_style) plan.style = raid::Style::paper;
+    // In the paper's style a box commits by several orders, none of which it would know again: one
+    // whose answer is lost with a session, while as many boxes are away as may be, is a write hole.
+    if (!has_journal && in_paper_style && !beyond) plan.style = raid::Style::paper;
     if (has_journal) host_deaths = host_losses;  // else nothing keeps what these would break
 }
 

@@ -67,6 +67,8 @@ void RaidSwarm::disturb() {
     for (unsigned i = 0; i < cluster_.machines(); ++i)
         waits = waits || (cluster_.has_part(i) && cluster_.disk(i).errors > 0);
     for (const auto& member : cluster_.manager().status().members) waits = waits || member.failed;
+    // A box may have failed amid a commit, and the controller not have heard of it yet.
+    waits = waits || (is_fragile_ && !all_answered());
     if (is_healthy() && !waits) {
         disturbed_.clear();
         is_fragile_ = false;

@@ -59,6 +59,26 @@ TEST(RaidSwarm, LosesNothingWithAJournalAnyMore) {
     run(9344, options);
 }
 
+TEST(RaidSwarm, LosesNothingWithoutAJournalAnyMore) {
+    // A box that was counted out and is whole again was taken for one that had just lost its power.
+    for (std::uint64_t seed : {1734u, 5134u, 5857u}) run(seed, {});
+    // A write was begun again before it was known that a box it counts on had gone.
+    run(3467, {});
+    // A box that failed a commit was forgotten before the controller had heard of it: the swarm's.
+    run(5725, {});
+}
+
+TEST(RaidSwarm, BecomesWholeAgainWhenTooManyBoxesWereAway) {
+    RaidSwarmOptions options;
+    options.beyond = true;
+    options.consistency = wire::ArrayConsistency::journal;
+    // A box that nobody can do without had failed, and nobody was told to start it anew.
+    for (std::uint64_t seed : {107u, 155u, 300u}) run(seed, options);
+    // One that was back before its loss had any consequence was waited for all the same.
+    options.consistency = wire::ArrayConsistency::none;
+    run(654, options);
+}
+
 /// Whoever finds nothing wrong when something is broken would find nothing at all.
 class BrokenOnPurpose : public testing::TestWithParam<RaidMutation> {};
 
