@@ -7,10 +7,14 @@ namespace weft::raid {
 
 void SuperblockKeeper::keep(const wire::ArraySuperblock& superblock) {
     WEFT_CHECK(!busy());
-    stage_ = Stage::writing;
     next_ = superblock;
-    next_.written = current_.written + 1;
+    next_.written = ++written_;
     image_ = encode_superblock(next_);
+    write(Stage::writing);
+}
+
+void SuperblockKeeper::write(Stage stage) {
+    stage_ = stage;
     operation = BlockOperation::write;
     offset = (copy_ ^ 1) * wire::superblock_size;
     length = wire::superblock_size;
@@ -18,18 +22,21 @@ void SuperblockKeeper::keep(const wire::ArraySuperblock& superblock) {
     disk_.submit(*this);
 }
 
+void SuperblockKeeper::flush(Stage stage) {
+    stage_ = stage;
+    operation = BlockOperation::flush;
+    disk_.submit(*this);
+}
+
 void SuperblockKeeper::completed(Result<void> outcome) {
-    if (outcome && stage_ == Stage::writing) {
-        stage_ = Stage::flushing;
-        operation = BlockOperation::flush;
-        disk_.submit(*this);
-        return;
-    }
-    stage_ = Stage::idle;
-    if (outcome) {
-        current_ = next_;
+    if (outcome && stage_ == Stage::writing) return flush(Stage::flushing);
+    if (outcome && stage_ == Stage::flushing) {
         copy_ ^= 1;
+        return write(Stage::writing_again);
     }
+    if (outcome && stage_ == Stage::writing_again) return flush(Stage::flushing_again);
+    stage_ = Stage::idle;
+    if (outcome) current_ = next_;
     listener_.superblock_kept(outcome);
 }
 

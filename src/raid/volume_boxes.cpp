@@ -256,11 +256,20 @@ void VolumeManager::Life::try_links_again() {
     }
 }
 
-/// Neither has fallen out with anybody else: it is the link, and there is a way around it.
-bool VolumeManager::Life::is_between_two_alone(const Complaint& complaint) {
+/// Of two that do not reach each other, the one with more such partners; of equals the one that
+/// was to be reached.
+std::uint8_t VolumeManager::Life::to_blame(const Complaint& complaint) {
+    const auto& [suspect, reporter, why] = complaint;
+    return partners_[reporter].size() > partners_[suspect].size() ? reporter : suspect;
+}
+
+/// Neither has fallen out with anybody else, or who has cannot be spared: it is the link, and there
+/// is a way around it.
+bool VolumeManager::Life::goes_around(const Complaint& complaint) {
     const auto& [suspect, reporter, why] = complaint;
     if (suspect == reporter || why != ArrayOutcome::passive_side_failed) return false;
-    if (partners_[suspect].size() > 1 || partners_[reporter].size() > 1) return false;
+    const bool are_alone = partners_[suspect].size() <= 1 && partners_[reporter].size() <= 1;
+    if (!are_alone && can_count_out(to_blame(complaint))) return false;
     if (!engine_.can_detour()) return false;
     engine_.avoid(suspect, reporter);
     link_timer_.ask(60s);  // then it is tried again
@@ -273,8 +282,6 @@ void VolumeManager::Life::host_cut_off(BoxIndex box) {
     say_of(VolumeEventKind::host_cut_off, number(box));
 }
 
-/// Of two that do not reach each other, the one with more such partners; of equals the one that
-/// was to be reached.
 std::set<std::uint8_t> VolumeManager::Life::blamed() {
     for (const auto& [suspect, reporter, why] : complaints_) {
         if (suspect == reporter) continue;
@@ -282,12 +289,8 @@ std::set<std::uint8_t> VolumeManager::Life::blamed() {
         partners_[reporter].insert(suspect);
     }
     std::set<std::uint8_t> blame;
-    for (const Complaint& complaint : complaints_) {
-        if (is_between_two_alone(complaint)) continue;
-        const auto& [suspect, reporter, why] = complaint;
-        const bool reporters = partners_[reporter].size() > partners_[suspect].size();
-        blame.insert(reporters ? reporter : suspect);
-    }
+    for (const Complaint& complaint : complaints_)
+        if (!goes_around(complaint)) blame.insert(to_blame(complaint));
     return blame;
 }
 

@@ -179,7 +179,8 @@ private:
     void count_out(std::uint8_t place, wire::ArrayOutcome why);
     void try_links_again();
     std::set<std::uint8_t> blamed();
-    bool is_between_two_alone(const Complaint& complaint);
+    std::uint8_t to_blame(const Complaint& complaint);
+    bool goes_around(const Complaint& complaint);
     void judge_complaints();
     bool is_trusted(std::uint8_t place) const;
     std::map<wire::BoxIdentity, BoxFacts> facts() const;

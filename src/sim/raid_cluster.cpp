@@ -69,7 +69,10 @@ void RaidCluster::made_part(unsigned i, wire::ArraySuperblock superblock) {
     auto& place = places_[i];
     superblock = laid_out(superblock);
     place.disk = std::make_unique<RaidDisk>(agenda_, raid::part_length(superblock));
-    std::ranges::copy(raid::encode_superblock(superblock), place.disk->octets().begin());
+    const auto image = raid::encode_superblock(superblock);
+    for (unsigned copy = 0; copy < 2; ++copy)
+        std::ranges::copy(image,
+                          place.disk->octets().subspan(copy * wire::superblock_size).begin());
     start_machine(i);
     place.machine->format();
     place.disk->make_stable();
@@ -86,7 +89,13 @@ void RaidCluster::start_machine(unsigned i) {
     const auto first = place.disk->octets().first(wire::superblock_size);
     const auto second = place.disk->octets().subspan(wire::superblock_size, wire::superblock_size);
     const auto known = raid::newest_superblock(first, second);
-    if (!known) return complaints_.add("S17: a box has no superblock after its power went");
+    if (!known) {
+        // One copy rotten, and the other torn: its disk is as good as another one.
+        const auto damaged = place.disk->damaged();
+        if (damaged.empty() || *damaged.begin() >= 2 * wire::superblock_size)
+            complaints_.add("S17: a box has no superblock after its power went");
+        return wipe(i);
+    }
     bury(i);
     place.machine = std::make_unique<RaidMachine>(
         agenda_, tags, complaints_, *place.disk, *known, raid::copy_to_write(first, second) ^ 1,
@@ -146,12 +155,16 @@ void RaidCluster::deliver(std::uint64_t number) {
     const auto found = sessions_.find(number);
     if (found == sessions_.end() || found->second.queue.empty()) return;
     auto& [i, office, queue] = found->second;
-    if (!places_[i].machine) return queue.pop_front();  // it has no part any more
     if (places_[i].held) return agenda_.later([this, number] { deliver(number); });
     auto message = message_of(i, queue.front().order);
     if (!passes(message)) return parked_.push_back([this, number] { deliver(number); });
     auto command = std::move(queue.front());
     queue.pop_front();
+    if (!places_[i].machine) {  // of a volume it has no part of
+        carried_[++last_carried_] = {number, command.ticket, false, {}};
+        return heard(raid::CommandTicket{last_carried_},
+                     {.outcome = wire::ArrayOutcome::wrong_volume}, {});
+    }
     const auto carried = ++last_carried_;
     message.command = nullptr;
     carried_[carried] = {number, command.ticket,
@@ -306,7 +319,7 @@ void RaidCluster::cut_power(unsigned i) {
     place.disk->power_cut();
     if (mutation_ == RaidMutation::epoch_is_forgotten) forget_epoch(i);
     start_machine(i);
-    place.machine->recover();
+    if (place.machine) place.machine->recover();
 }
 
 /// A journal that could not be written takes nothing any more, until somebody starts the box anew.

@@ -48,7 +48,8 @@ RaidSwarm::RaidSwarm(std::uint64_t seed, RaidSwarmOptions options)
         detours_ = detours_ || event.kind == raid::VolumeEventKind::link_broken ||
                    event.kind == raid::VolumeEventKind::host_cut_off;
         say(raid::to_text(event.kind) +
-            (event.place ? ", place " + std::to_string(*event.place) : ""));
+            (event.place ? ", place " + std::to_string(*event.place) : "") +
+            (event.why != wire::ArrayOutcome{} ? ": " + raid::to_text(event.why) : ""));
     };
     if (options_.all_faults)
         cluster_.write_fate = [this](unsigned box, std::uint64_t offset, std::size_t size) {
@@ -59,6 +60,18 @@ RaidSwarm::RaidSwarm(std::uint64_t seed, RaidSwarmOptions options)
 
 RaidSwarm::~RaidSwarm() = default;
 
+std::string RaidSwarm::standing() {
+    const auto status = cluster_.manager().status();
+    std::string text = "state " + std::to_string(static_cast<int>(status.state)) + ", " +
+                       std::to_string(status.requests) + " requests under way";
+    for (const auto& member : status.members)
+        text += "; place " + std::to_string(member.place) + ": box " +
+                std::to_string(cluster_.machine_at(member.place)) + ", " +
+                std::to_string(static_cast<int>(member.state)) + (member.up ? "" : ", down") +
+                (member.failed ? ", failed" : "");
+    return text;
+}
+
 void RaidSwarm::say(const std::string& what) {
     if (options_.trace) options_.trace(std::to_string(agenda_.steps()) + " " + what);
 }
@@ -66,6 +79,7 @@ void RaidSwarm::say(const std::string& what) {
 void RaidSwarm::run() {
     for (unsigned i = 0; i < habits_.steps && complaints_.all().empty(); ++i) step();
     if (complaints_.all().empty()) wind_up();
+    if (!complaints_.all().empty()) say(standing());
     tally_.steps = agenda_.steps();
     tally_.blocks_read = ledger_.blocks_read();
     tally_.back_pressed = cluster_.back_pressed;

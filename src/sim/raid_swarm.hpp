@@ -54,6 +54,7 @@ private:
     struct Attempt;
 
     void say(const std::string& what);
+    std::string standing();
     bool chance(double percent) { return agenda_.random.chance(percent); }
     void step();
     void work_a_little();
@@ -65,8 +66,10 @@ private:
     // raid_swarm_faults.cpp
     void disturb();
     std::set<std::uint8_t> troubled();
+    bool is_troubled();
     bool may_disturb(unsigned box);
     bool may_damage(unsigned box, std::uint64_t home);
+    bool has_damage();
     void lose(unsigned box, bool power);
     void bring_one();
     void take_over();

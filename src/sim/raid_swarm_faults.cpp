@@ -24,6 +24,11 @@ std::set<std::uint8_t> RaidSwarm::troubled() {
     return places;
 }
 
+/// With spares a box that was disturbed may have lost its place since.
+bool RaidSwarm::is_troubled() {
+    return !disturbed_.empty() || (options_.all_faults && !troubled().empty());
+}
+
 /// So that whatever is lost can be made up for: of no row more is lost at once than the code
 /// allows.
 bool RaidSwarm::may_disturb(unsigned box) {
@@ -45,6 +50,12 @@ bool RaidSwarm::may_disturb(unsigned box) {
         row.second.insert(places.begin(), places.end());
         return row.second.size() <= most;
     });
+}
+
+bool RaidSwarm::has_damage() {
+    for (unsigned i = 0; i < cluster_.machines(); ++i)
+        if (cluster_.has_part(i) && !cluster_.disk(i).is_sound()) return true;
+    return false;
 }
 
 bool RaidSwarm::may_damage(unsigned box, std::uint64_t home) {
@@ -127,7 +138,7 @@ void RaidSwarm::bring_one() {
 /// missing too, half of one cannot be made up for. That is the write hole.
 void RaidSwarm::take_over() {
     const bool has_journal = habits_.consistency == wire::ArrayConsistency::journal;
-    if (!has_journal && !disturbed_.empty()) return;
+    if (!has_journal && is_troubled()) return;
     if (!held_.empty()) return;
     ++tally_.takeovers;
     const bool old_goes_on = chance(50);
@@ -153,7 +164,7 @@ void RaidSwarm::repeat(Work& work) {
 /// Without a journal a box that fails amid a commit is all that may fail.
 void RaidSwarm::harm_a_disk(unsigned box) {
     if (habits_.consistency == wire::ArrayConsistency::none) {
-        if (!disturbed_.empty()) return;
+        if (is_troubled()) return;
         is_fragile_ = true;
     }
     say("disk " + std::to_string(box) + " fails a request");

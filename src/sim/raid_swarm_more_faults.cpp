@@ -120,12 +120,15 @@ void RaidSwarm::change_boxes(unsigned box) {
         disturbed_.erase(i);
         cluster_.bring(i);
     }
+    // Without a journal whoever is taken away amid a commit is all that may be missing.
     const auto place = cluster_.place_of(box);
-    if (place && faults_.chance(habits_.replacements) && may_disturb(box) &&
-        cluster_.replace(*place)) {
+    const bool has_journal = habits_.consistency == wire::ArrayConsistency::journal;
+    const bool may_replace = place && may_disturb(box) && (has_journal || !is_troubled());
+    if (faults_.chance(habits_.replacements) && may_replace && cluster_.replace(*place)) {
         say("place " + std::to_string(*place) + " is given to another box");
         ++tally_.replacements;
         disturbed_.insert(box);
+        is_fragile_ = !has_journal;
     }
     if (faults_.chance(habits_.wipes) && may_disturb(box) && !away_.contains(box)) {
         say("box " + std::to_string(box) + " gets an empty disk");
@@ -144,7 +147,8 @@ void RaidSwarm::strike_all(unsigned box) {
         lose(box, true);
         take_over();
     }
-    if (!faults_.chance(habits_.blackouts)) return;
+    // Those that are seen to go first are counted out, if they are back at once or not.
+    if (!faults_.chance(habits_.blackouts) || has_damage() || is_troubled()) return;
     say("all boxes restart");
     ++tally_.blackouts;
     for (unsigned i : held_) cluster_.hold(i, false);
