@@ -93,7 +93,10 @@ TEST_F(ControllerLeaseTest, TakesOverWhenTheOtherHasBeenSilentForItsLease) {
     EXPECT_GT(**other.won, **one.won);
 }
 
-TEST_F(ControllerLeaseTest, WhoWasPausedDoesNothingMoreAndLearnsThatItWasDeposed) {
+/// Of the failure table, docs/failures.md: there is no other clock than one that only goes forward,
+/// and what was paused, or whose clock leaps, is unsure at once.
+using FailureTableLease = ControllerLeaseTest;
+TEST_F(FailureTableLease, Case33_AClockLeapsAhead_WhoseItIsDoesNothingMore) {
     one.lease.seek("at home");
     pass(1s);
     other.lease.seek("away");

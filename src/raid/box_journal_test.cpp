@@ -270,7 +270,8 @@ TEST(BoxJournal, RefusesWhatWouldGoPastIt) {
     EXPECT_EQ(one.states().size(), 1u);
 }
 
-TEST(BoxJournal, ObeysWhoIsInOfficeAsLongAsThatHolds) {
+/// Where the next controller has not been yet: of the one before only time tells.
+TEST(FailureTable, Case17_TheLeaseOfAControllerIsOver_ABoxThatKnowsNoOtherRefusesItToo) {
     JournaledBox one;
     auto flush = [&](std::uint32_t lease_ms) {
         const auto outcome =

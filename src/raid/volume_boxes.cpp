@@ -52,12 +52,20 @@ void VolumeManager::Life::box_up(const wire::BoxIdentity& identity, const BoxSta
     }
     const bool needed = place && !can_lose(volume_, *place) &&
                         volume_.members[*place].state == ArrayMemberState::current;
-    const bool was_put_back = standing.has_part && standing.generation < box.generation;
+    // It has heard of the generation it was let in with before it took anything: whoever is below
+    // has another disk than it had, whichever controller it was that let it in.
+    const auto least =
+        std::max(box.generation, place ? volume_.members[*place].since : wire::Generation{});
+    const bool was_put_back = standing.has_part && standing.generation < least;
     if (place && (was_put_back || (needed && !standing.has_part)))
         say_of(VolumeEventKind::box_refused, *place,
                was_put_back ? ArrayOutcome::other_generation : ArrayOutcome::wrong_volume);
     if (needed && was_put_back) return;  // nothing can be made of it, and nothing without it
-    if (place && was_put_back) places_[*place].blank = true;
+    if (place && was_put_back) {
+        places_[*place].blank = true;
+        if (volume_.members[*place].state != ArrayMemberState::absent)
+            box.facts.missed = places_[*place].missed = true;
+    }
     box.has_session = true;
     box.ails = false;
     box.facts.has_part = standing.has_part;
@@ -68,6 +76,11 @@ void VolumeManager::Life::box_up(const wire::BoxIdentity& identity, const BoxSta
     if (begun_anew) has_begun_anew(place, box);
     greet(identity, box);
     if (place && !starting_) say_of(VolumeEventKind::box_returned, *place);
+}
+
+/// Its disk was put back, and nobody is left who could do without it: it is not believed.
+bool VolumeManager::Life::is_of_the_past(std::uint8_t place) const {
+    return places_[place].blank && volume_.members[place].state == ArrayMemberState::current;
 }
 
 /// What it was doing when it was lost must have ended before it is used again; and a journal is

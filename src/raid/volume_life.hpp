@@ -176,6 +176,7 @@ private:
     void greeted(const Told& what, const wire::ArrayAnswer& answer);
     void tell_end(const wire::BoxIdentity& box, wire::ArrayAction action, const Told& what);
     bool can_count_out(std::uint8_t place) const;
+    bool is_of_the_past(std::uint8_t place) const;
     void count_out(std::uint8_t place, wire::ArrayOutcome why);
     void try_links_again();
     std::set<std::uint8_t> blamed();

@@ -40,7 +40,7 @@ void VolumeManager::Life::settle() {
     for (std::uint8_t i = 0; i < volume_.boxes; ++i) {
         const BoxState* box = state_of(i);
         if (volume_.members[i].state == ArrayMemberState::current && box && box->facts.up &&
-            box->facts.has_part && box->facts.missed) {
+            box->facts.has_part && box->facts.missed && !is_of_the_past(i)) {
             believe(i);
             back_in_time_ = true;
         }
@@ -153,8 +153,9 @@ bool VolumeManager::Life::tell_members() {
         const BoxState* box = state_of(i);
         if (!box || !box->facts.up || box->facts.failed) continue;
         if (box->facts.has_part && box->generation == volume_.generation) continue;
-        // Zeroes are not what a member has that all others count on.
+        // Zeroes are not what a member has that all others count on, nor is what was put back.
         if (!box->facts.has_part && member.state == ArrayMemberState::current) continue;
+        if (is_of_the_past(i)) continue;
         tell(member.box, i);
         some = true;
     }
@@ -224,7 +225,7 @@ bool VolumeManager::Life::can_serve() const {
         if (member.state == ArrayMemberState::absent) continue;
         auto box = boxes_.find(member.box);
         if (box == boxes_.end() || !box->second.facts.up || !box->second.facts.has_part ||
-            box->second.generation != volume_.generation)
+            box->second.generation != volume_.generation || is_of_the_past(i))
             return false;
     }
     return true;

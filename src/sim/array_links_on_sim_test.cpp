@@ -203,7 +203,36 @@ TEST_F(ArrayLinksTest, KeepOutWhoIsBarredUntilItIsLetInAgain) {
     EXPECT_EQ(outcome(elm, 7), std::nullopt) << "a new session has nothing against it";
 }
 
-TEST_F(ArrayLinksTest, AreCutWhenAPeerIsForgottenOrANewControllerComes) {
+/// Cases of the failure table, docs/failures.md.
+using FailureTableLinks = ArrayLinksTest;
+
+/// The same machine, address and tag; but another session, with a secret that boxes are yet to be
+/// told.
+TEST_F(FailureTableLinks, Case14_AHostRebootsAndUsesItsAddressAgain_WhoKnewItBeforeIsRefused) {
+    const wire::ArrayConnectionEnd before{.role = wire::ArrayRole::host, .identity = {{0, 1}}};
+    const wire::ArrayConnectionEnd after{.role = wire::ArrayRole::host, .identity = {{0, 2}}};
+    ArrayParty host(world, "host", before, options);
+    host.links->appear_as(before, secret_of(3));
+    ASSERT_TRUE(oak.links->know(before, node::secret_for(secret_of(3), oak.end), host.where()));
+    TestTransfer good(host.access(), 0, 8, 1);
+    oak.links->send(good);
+    run();
+    ASSERT_TRUE(good.succeeded());
+    host.links->disappear(before);
+    host.links->appear_as(after, secret_of(4));
+    run();
+    TestTransfer written(host.access(), 0, 8, 2), fetched(host.access(), 0, 8, 0);
+    oak.links->send(written);
+    oak.links->fetch(fetched);
+    run();
+    EXPECT_EQ(written.failure, Code::disconnected);
+    EXPECT_EQ(fetched.failure, Code::disconnected);
+    EXPECT_EQ(host.last_reason(), "it looks for somebody else");
+    EXPECT_EQ(host.memory[0], std::byte{1}) << "its memory has changed";
+}
+
+/// It was fetching when it was counted out, or when another controller came.
+TEST_F(FailureTableLinks, Case16_AFencedBoxFetchesLate_ItsConnectionsAreCut) {
     introduce(oak, elm, 9);
     auto begin = [&](TestTransfer& transfer) {
         oak.links->fetch(transfer);

@@ -371,7 +371,9 @@ TEST_F(BoxOnSim, AnswersNonsenseWithARefusal) {
     EXPECT_EQ(home(oak, 0, block), of_host(0, block));
 }
 
-TEST_F(BoxOnSim, DoesNotStartInAnothersFolderOrWithAnothersDisk) {
+/// Of the failure table, docs/failures.md.
+using FailureTableBox = BoxOnSim;
+TEST_F(FailureTableBox, Case39_ABoxIsStartedWithAnothersFolderOrDisk_ItDoesNotStart) {
     set_up();
     const auto elms = elm.node->facts();
     for (auto* box : {&oak, &elm}) box->stop();

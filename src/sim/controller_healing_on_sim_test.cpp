@@ -206,7 +206,7 @@ TEST(ControllerHealing, RemembersWhoIsAbsentWhenItComesBack) {
     });
 }
 
-TEST(ControllerHealing, PutsAVolumeTogetherFromItsBoxesAlone) {
+TEST(FailureTable, Case20_TheStoreIsLost_TheBoxesAloneMakeTheVolumeAgain) {
     test::for_each_seed(4, [](std::uint64_t seed) {
         Photos array(seed);
         array.cut_power("elm");

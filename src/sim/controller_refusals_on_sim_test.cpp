@@ -52,7 +52,10 @@ struct Refusals : testing::Test, ArrayCluster {
     const std::vector<std::byte> new_bytes = std::vector<std::byte>(4096, std::byte{2});
 };
 
-TEST_F(Refusals, HalfAMirrorIsNotTheTruthWhileTheOtherMayKnowMore) {
+/// Cases of the failure table, docs/failures.md.
+using FailureTableRefusals = Refusals;
+
+TEST_F(FailureTableRefusals, Case39_HalfAVolumeIsAssembledByMistake_ItIsRefusedAndSaysWhatIsLost) {
     make(Level::mirror, {"oak", "elm"});
     write(*disk, 0, old_bytes);
     stop_box("oak");
@@ -72,7 +75,7 @@ TEST_F(Refusals, HalfAMirrorIsNotTheTruthWhileTheOtherMayKnowMore) {
     EXPECT_EQ(read(attach("photos"), 0, 4096), new_bytes);
 }
 
-TEST_F(Refusals, HalfAMirrorByForceIsTheTruthFromThenOn) {
+TEST_F(FailureTableRefusals, Case39_HalfAVolumeIsAssembledByForce_ItIsTheTruthFromThenOn) {
     make(Level::mirror, {"oak", "elm"});
     write(*disk, 0, old_bytes);
     stop_box("oak");
@@ -94,7 +97,7 @@ TEST_F(Refusals, HalfAMirrorByForceIsTheTruthFromThenOn) {
     EXPECT_EQ(read(again, 0, 4096), old_bytes) << "elm was rebuilt";
 }
 
-TEST_F(Refusals, ABoxThatIsTooSmallTakesNobodysPlace) {
+TEST_F(FailureTableRefusals, Case39_ABoxIsTooSmall_ItTakesNobodysPlace) {
     make(Level::raid5, {"oak", "elm", "ash"});
     box_size = 2u << 20;
     add_box("fir");

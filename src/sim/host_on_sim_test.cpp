@@ -73,6 +73,11 @@ protected:
 INSTANTIATE_TEST_SUITE_P(Over, HostTest, testing::Bool(),
                          [](const auto& each) { return each.param ? "Rdma" : "Tcp"; });
 
+/// Cases of the failure table, docs/failures.md.
+using FailureTableHosts = HostTest;
+INSTANTIATE_TEST_SUITE_P(Over, FailureTableHosts, testing::Bool(),
+                         [](const auto& each) { return each.param ? "Rdma" : "Tcp"; });
+
 TEST_P(HostTest, WritesAndReadsItsVolume) {
     attach();
     ASSERT_EQ(*opened, std::nullopt);
@@ -141,7 +146,7 @@ TEST_P(HostTest, RefusesWhatEveryDeviceRefuses) {
     EXPECT_TRUE(controller.transfers.empty());
 }
 
-TEST_P(HostTest, ClosesItsMemoryWhenARequestEnds) {
+TEST_P(FailureTableHosts, Case15_ABoxWritesLateIntoAHostsMemory_ItFindsNothingThere) {
     attach();
     TestRequest read(BlockOperation::read, 0, 4096);
     carry_out(read);
@@ -175,7 +180,7 @@ TEST_P(HostTest, ClosesItsMemoryWhenARequestEnds) {
     EXPECT_TRUE(third.succeeded()) << "over another connection";
 }
 
-TEST_P(HostTest, CutsABoxThatWasCountedOutBeforeItsRequestEnds) {
+TEST_P(FailureTableHosts, Case15_ABoxIsCountedOut_ItIsCutOffBeforeTheRequestEnds) {
     attach();
     const auto self = wire::host_end(controller.session());
     const auto box = controller.box();

@@ -259,6 +259,13 @@ std::optional<wire::ArrayVolume> RaidCluster::stored_volume() const {
     return std::nullopt;
 }
 
+std::uint64_t RaidCluster::rebuild_mark(unsigned place) const {
+    for (const auto& [name, record] : records_)
+        if (auto found = raid::parse_record<wire::ArrayRebuildRecord>(record))
+            if (found->place == place) return found->stripes;
+    return 0;
+}
+
 // What happens to boxes and controllers.
 
 void RaidCluster::drop(unsigned i) {

@@ -147,6 +147,8 @@ public:
     void let_go();
     /// The volume as the store has it.
     std::optional<wire::ArrayVolume> stored_volume() const;
+    /// And how far it knows a place to be rebuilt, in stripes.
+    std::uint64_t rebuild_mark(unsigned place) const;
 
     // S14, S5, S7, S17.
     void check_quiet();

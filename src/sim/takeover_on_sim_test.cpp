@@ -132,7 +132,7 @@ TEST(Takeover, NeedsNoLeaseToLapseWhenTheControllerStepsDown) {
 
 /// The network between it and the store is cut, and nothing else: it goes on for as long as it is
 /// sure, then stops, and learns from its boxes or the store that another has taken over.
-TEST(Takeover, DeposesAControllerThatCannotReachTheStore) {
+TEST(FailureTable, Case19_TheControllerCannotReachTheStore_ItStopsBeforeAnotherBegins) {
     test::for_each_seed(4, [](std::uint64_t seed) {
         Pair array(seed);
         array.store->set_reachable(false);

@@ -20,11 +20,12 @@ struct ArrayMember {
     ArrayMemberState state{};
     std::uint64_t rebuilt_stripes = 0;
     bool failed = false;  ///< of one that is absent: not taken back before somebody says so
+    Generation since{};   ///< in which it was let in: a disk of before is one of the past
 
     static constexpr void describe(auto& v, auto& h) {
         v.nested("box", h.box);
         v("state", h.state);
-        v.pack(reserved<55>, bits<1>("failed", h.failed));
+        v.pack(reserved<7>, bits<48>("since", h.since), bits<1>("failed", h.failed));
         v("rebuilt stripes", h.rebuilt_stripes);
     }
     bool operator==(const ArrayMember&) const = default;

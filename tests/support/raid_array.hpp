@@ -45,6 +45,12 @@ public:
         for (const auto& [box, preparation] : prepared_) all.push_back(preparation.digest);
         return all;
     }
+    /// All that the controller adds up of it: also of boxes that only lend a block.
+    std::vector<raid::Digest> counted() const {
+        auto all = preparations();
+        all.insert(all.end(), digests_.begin(), digests_.end());
+        return all;
+    }
     /// Boxes whose preparation, from now on, is not what they were sent.
     raid::Mask damages = 0;
 

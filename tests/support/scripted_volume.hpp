@@ -27,6 +27,7 @@ struct VolumeSetting {
     Level level = Level::raid5;
     std::uint64_t seed = 1;
     std::uint32_t journal_blocks = 128;
+    unsigned spares = 0;
 };
 
 class ScriptedVolume {
@@ -109,6 +110,12 @@ public:
         submit(request);
         return request;
     }
+    /// A read, of a controller that may not be in office any more.
+    Request& ask_of(raid::VolumeManager& manager, raid::Range range, std::uint8_t host) {
+        auto& request = ask(HostOperation::read, range, host, ++commands_);
+        submit_to(manager, request);
+        return request;
+    }
     /// Its memory is gone, and nobody hears what it is answered.
     void lose_host(std::uint8_t host) {
         for (auto& request : requests)
@@ -184,8 +191,10 @@ public:
     }
     bool is_quiet() {
         return run_until([&] {
-            for (unsigned i = 0; i < cluster.boxes(); ++i)
-                if (in_doubt(i) != 0 || cluster.box(i).open_windows() != 0) return false;
+            for (unsigned i = 0; i < cluster.machines(); ++i)
+                if (cluster.place_of(i) &&
+                    (in_doubt(i) != 0 || cluster.box(i).open_windows() != 0))
+                    return false;
             return cluster.manager().status().requests == 0;
         });
     }
@@ -231,12 +240,13 @@ public:
     /// All boxes are there again: the volume becomes whole, and everything is as it should be.
     void expect_whole() {
         let_go();
-        for (unsigned i = 0; i < cluster.boxes(); ++i) cluster.bring(i);
+        for (unsigned i = 0; i < cluster.machines(); ++i) cluster.bring(i);
         ASSERT_TRUE(run_until([&] { return is_healthy(); })) << story();
         ASSERT_TRUE(is_quiet()) << "something is left staged or in doubt\n" << story();
         expect_data("with all boxes");
         expect_scrub_finds(0);
-        for (unsigned i = 0; i < cluster.boxes(); ++i) {
+        for (unsigned i = 0; i < cluster.machines(); ++i) {
+            if (!cluster.place_of(i)) continue;
             cluster.drop(i);
             expect_data("without box " + std::to_string(i));
             cluster.bring(i);
@@ -284,6 +294,7 @@ private:
         all.chunk_bytes = 2 * block;
         all.stripes = stripes;
         all.journal_blocks = setting.journal_blocks;
+        all.spares = setting.spares;
         return all;
     }
     using HostCommand = std::pair<std::uint8_t, std::uint64_t>;
@@ -309,10 +320,13 @@ private:
         request.command = command;
         return request;
     }
-    void submit(Request& request) {
+    void submit(Request& request) { submit_to(cluster.manager(), request); }
+    void submit_to(raid::VolumeManager& manager, Request& request) {
         request.memory.tag = SteeringTag{++last_tag_};
+        request.memory.identity =
+            sim::RaidCluster::host_memory_of(request.host_identity.octets[0]);
         cluster.tags[request.memory.tag] = request.octets;
-        cluster.manager().submit(request);
+        manager.submit(request);
     }
     void answered(const Request& request) {
         cluster.tags.erase(request.memory.tag);
