@@ -209,6 +209,7 @@ Result<Plan> VolumeEngine::plan_part(const Run& run, std::uint64_t part) const {
             case UpkeepKind::rebuild:
                 return plan_rebuild(*layout_, health_, run.upkeep->targets, stripe, options);
             case UpkeepKind::scrub:
+                if (is_inquest(run)) return plan_inquest(*layout_, health_, stripe, options);
                 return plan_scrub(*layout_, health_, stripe, options);
             case UpkeepKind::repair:
                 return plan_repair(*layout_, health_, stripe, options);
@@ -247,7 +248,9 @@ Result<Plan> VolumeEngine::plan_fitting(Run& run) const {
         window = std::min(window, own_.window_limit());
     }
     run.part = run.length - run.done;
-    if (run.is_upkeep) run.part = std::min<std::uint64_t>(run.part, options_.upkeep_bytes);
+    if (run.is_upkeep)
+        run.part =
+            std::min<std::uint64_t>(run.part, is_inquest(run) ? slice_size : options_.upkeep_bytes);
     for (;;) {
         auto plan = plan_part(run, run.part);
         if (!plan || largest_window(*plan) <= window) return plan;
@@ -345,6 +348,7 @@ void VolumeEngine::start(RunPlace run) {
     run->begun = true;
     run->failed = run->committed = run->decided = run->sick = false;
     run->digests.clear();
+    run->row.clear();
     run->generation = volume_.generation;
     run->stage = Stage::running;
     const bool rebuilds = run->upkeep && run->upkeep->kind == UpkeepKind::rebuild;

@@ -190,6 +190,7 @@ private:
     void host_cut_off(BoxIndex box) override;
     void block_corrupt(BoxIndex box, std::uint64_t stripe) override;
     void block_healed(BoxIndex box, std::uint64_t stripe) override;
+    void block_stale(BoxIndex box, std::uint64_t home) override;
     void block_lost(BoxIndex box, std::uint64_t stripe) override;
     void audit_failed(std::span<const Band> bands) override;
 

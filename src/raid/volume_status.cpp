@@ -35,6 +35,7 @@ constexpr std::array<const char*, volume_event_kinds> event_words{
     "box lost its power and cannot be spared: what was not flushed may be lost",
     "a block does not match its checksum",
     "a block was repaired from the others",
+    "a block is older than the others remember: its box lost a write, at octet",
     "a block is beyond repair: reading it fails",
     "box and another do not reach each other: their data goes by way of the controller",
     "box does not reach a host: its data goes by way of the controller",

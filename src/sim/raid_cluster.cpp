@@ -86,6 +86,7 @@ RaidCluster::RaidCluster(RaidAgenda& agenda, Complaints& complaints, const RaidH
     if (habits.consistency == wire::ArrayConsistency::journal) {
         superblock.journal_offset = superblock.data_offset;
         superblock.journal_length = journal_bytes;
+        superblock.columns = layout_.data_columns();
         superblock.data_offset += superblock.journal_length;
     }
     superblock.data_length = habits.stripes * layout_.chunk_bytes();
