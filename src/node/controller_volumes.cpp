@@ -108,7 +108,8 @@ ControllerNode::Refusal ControllerNode::plan_creation(const VolumeWishes& wishes
         volume.members[place] = {.box = *box->identity(),
                                  .state = wire::ArrayMemberState::current,
                                  .rebuilt_stripes = 0};
-        room = std::min(room, raid::part_data_room(box->facts()->box.free, wishes.consistency));
+        room = std::min(room,
+                        raid::part_data_room(box->facts()->box.free, wishes.consistency, *layout));
     }
     volume.stripes = layout->stripes_on(room);
     if (wishes.size != 0) {

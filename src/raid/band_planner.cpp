@@ -12,7 +12,8 @@ void BandPlanner::add(Turn turn, Party to, Label label, Piece piece) {
     piece.length = band_.length;
     piece.home = layout_.home_of(band_.stripe) + band_.offset;
     const bool at_home = piece.verb == Verb::load || piece.verb == Verb::send_home ||
-                         piece.verb == Verb::commit || piece.verb == Verb::digest;
+                         piece.verb == Verb::commit || piece.verb == Verb::digest ||
+                         piece.verb == Verb::versions;
     if (!at_home) piece.home = 0;
     builder_.add(turn, to, label, piece);
 }
@@ -52,16 +53,24 @@ void BandPlanner::fetch(Turn turn, Party at, Label label, Blend blend, const Hel
          .at = from.slot});
 }
 
+/// The data columns whose new contents go into a block of this one.
+Mask BandPlanner::columns_in(Column column) const {
+    if (layout_.level() == Level::mirror) return only(0);
+    if (is_data(column)) return only(column);
+    return restores_ ? only(layout_.data_columns()) - 1 : band_.columns;
+}
+
 /// As a scrub counts them: data in the sums whose parity is there, each parity in its own. Without
 /// row parity nothing is counted: data alone cannot be left out of that sum.
 Piece BandPlanner::digested(Piece piece, Column column) const {
     const bool mirror = layout_.level() == Level::mirror;
     const bool countable = mirror ? lost_ == 0 : has_row_parity();
     if (counting_ == Counting::nothing || !countable) {
-        piece.at = uncounted;
+        piece.at = prepare_word(uncounted, columns_in(column), restores_);
         return piece;
     }
-    piece.at = counting_ == Counting::fresh ? as_new : as_change;
+    piece.at = prepare_word(counting_ == Counting::fresh ? as_new : as_change, columns_in(column),
+                            restores_);
     if (mirror || !has_diagonal_parity() || column == layout_.row_parity()) return piece;
     const bool is_diagonal = column == layout_.diagonal_parity();
     piece.blend = is_diagonal ? Blend::add : Blend::add_diagonal;

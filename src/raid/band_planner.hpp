@@ -91,6 +91,8 @@ public:
     /// With a journal: `count()` must have said before how it is digested.
     void commit(Party at, Label label, std::uint32_t from);
     void count(Counting counting) { counting_ = counting; }
+    /// What is committed is made from what there is: nothing of it is new.
+    void restore() { restores_ = true; }
 
     /// Adds blocks to sums, by the topology asked for, from this round of the parity phase on.
     /// Returns the round in which the sums are complete. `temporary` and `final` are the paper's
@@ -112,6 +114,7 @@ private:
     struct Partial;
 
     Piece digested(Piece piece, Column column) const;
+    Mask columns_in(Column column) const;
     void open(Turn turn, Sums& sums, Label label, const Held& block);
     void add_own(Turn turn, Sums& sums, Label label, const Held& block);
     void add_fetched(Turn turn, Sums& sums, Label label, const Held& block);
@@ -131,6 +134,7 @@ private:
     Label last_label_;  ///< of what gather() did last
     bool all_boxes_;    ///< nothing is lost anywhere
     Counting counting_ = Counting::nothing;
+    bool restores_ = false;
 };
 
 }  // namespace weft::raid

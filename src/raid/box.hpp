@@ -111,6 +111,7 @@ private:
     wire::ArrayOutcome keep_room(const ReceivedOrder& order);
     bool is_in_journal(const ReceivedOrder& order) const;
     bool journals(Window& window, const OrderResult& result);
+    void tell_versions(Window& window, const OrderResult& result);
     void commit_from_journal(CommandTicket ticket, wire::TransactionNumber transaction);
     void abort_in_journal(std::vector<CommandTicket> tickets, wire::TransactionNumber transaction);
     void take_recall(CommandTicket ticket);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "raid/box.hpp"
+#include "raid/stale_blocks.hpp"
 
 namespace weft::raid {
 
@@ -86,6 +87,10 @@ bool Box::journals(Window& window, const OrderResult& result) {
         window.preparing->start();
         return true;
     }
+    if (has_piece(received.order, Verb::versions)) {
+        tell_versions(window, result);
+        return true;
+    }
     if (received.order.phase != Phase::commit || !journaled_->state_of(transaction)) return false;
     journaled_->commit(transaction, window.prepared, [this, &window, result](Result<void> outcome) {
         OrderResult ended = result;
@@ -93,6 +98,20 @@ bool Box::journals(Window& window, const OrderResult& result) {
         order_answered(window, ended);
     });
     return true;
+}
+
+void Box::tell_versions(Window& window, const OrderResult& result) {
+    const auto& pieces = window.work->received().order.pieces;
+    const Piece& piece = *std::ranges::find(pieces, Verb::versions, &Piece::verb);
+    journaled_->home().read_versions(
+        piece.home, [this, &window, result, first = piece.column](Result<Versions> versions) {
+            OrderResult ended = result;
+            if (versions)
+                ended.digest = digest_with(*versions, first);
+            else
+                ended.outcome = outcome_of(versions.error());
+            order_answered(window, ended);
+        });
 }
 
 void Box::commit_from_journal(CommandTicket ticket, wire::TransactionNumber transaction) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "raid/box.hpp"
+#include "raid/stale_blocks.hpp"
 #include "support/raid_cluster.hpp"
 
 namespace weft::raid {
@@ -234,11 +235,51 @@ TEST(BoxJournal, RefusesBeforeItBeginsWhenThereIsNoRoom) {
     EXPECT_GE(one.recall().notes.size(), 100u) << "notes outlive their records";
 }
 
+TEST(BoxJournal, RemembersOfWhichWriteABlockIs) {
+    JournaledBox one;
+    auto versions = [&](std::uint64_t home, Column first = 0) {
+        const auto answer = one.send(
+            {.phase = Phase::read,
+             .closes = true,
+             .pieces = {{.verb = Verb::versions, .column = first, .length = 4096, .home = home}}},
+            {.transaction = TransactionNumber{++one.reads}, .window = 3});
+        one.say(ArrayAction::release, one.reads);
+        EXPECT_EQ(answer.outcome, ArrayOutcome::done);
+        Versions said;
+        take_versions({.row = answer.row_digest, .diagonals = answer.diagonal_digests}, first,
+                      said);
+        return said;
+    };
+    auto version = [](std::uint64_t transaction, bool restored = false) {
+        return version_of(TransactionNumber{transaction}, restored);
+    };
+    EXPECT_TRUE(versions(0).kept);
+    EXPECT_EQ(versions(0).columns[0], Version{}) << "never written";
+    ASSERT_EQ(one.prepare(1, 4096, prepare_word(as_new, 0b11, false)).outcome, ArrayOutcome::done);
+    EXPECT_EQ(versions(4096).columns[0], Version{}) << "prepared only";
+    ASSERT_EQ(one.commit(1), ArrayOutcome::done);
+    ASSERT_EQ(one.prepare(2, 8192, prepare_word(as_new, 0b10, true)).outcome, ArrayOutcome::done);
+    ASSERT_EQ(one.commit(2), ArrayOutcome::done);
+    one.cut_power();
+    EXPECT_EQ(versions(4096).columns[0], version(1));
+    EXPECT_EQ(versions(4096).columns[1], version(1));
+    EXPECT_EQ(versions(8192).columns[0], version(1)) << "the other column only was made anew";
+    EXPECT_EQ(versions(8192).columns[1], version(2, true));
+    EXPECT_EQ(versions(12288).columns[0], Version{});
+    EXPECT_EQ(versions(12288).columns[1], version(2, true));
+    ASSERT_EQ(one.prepare(3, 4096, prepare_word(as_new, 0b01, false)).outcome, ArrayOutcome::done);
+    ASSERT_EQ(one.say(ArrayAction::abort, 3), ArrayOutcome::done);
+    EXPECT_EQ(versions(4096).columns[0], version(1)) << "what is aborted was never written";
+    EXPECT_EQ(versions(4096, 8).columns[8], Version{});
+}
+
 TEST(BoxJournal, SaysWhichBlockIsNotWhatWasWritten) {
     JournaledBox one;
     ASSERT_EQ(one.prepare(1, 16384).outcome, ArrayOutcome::done);
     ASSERT_EQ(one.commit(1), ArrayOutcome::done);
-    const auto at = one.box().superblock().data_offset + 4096 + 16384 + 5000;
+    const auto& superblock = one.box().superblock();
+    const auto at =
+        superblock.data_offset + CheckedDisk::place_below(16384, superblock.columns) + 5000;
     one.boxes[0]->disk.octets.all()[at] ^= std::byte{1};
     const auto before = one.zeroes;
     const auto [outcome, got] = one.read(16384);

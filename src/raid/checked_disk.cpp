@@ -18,12 +18,8 @@ static_assert(CheckedDisk::group_bytes / CheckedDisk::block * entry_size == Chec
 constexpr std::uint32_t longest = 16u << 20;
 constexpr std::uint32_t stamp_of_nobody = 1;
 
-constexpr std::uint64_t first_group(std::uint64_t home) {
-    return home / CheckedDisk::group_bytes;
-}
-constexpr std::uint64_t last_group(std::uint64_t home, std::uint64_t length) {
-    return (home + length - 1) / CheckedDisk::group_bytes;
-}
+static_assert(sizeof(Version) == entry_size);
+
 constexpr std::size_t entry_at(std::uint64_t home) {
     return home % CheckedDisk::group_bytes / CheckedDisk::block * entry_size;
 }
@@ -47,14 +43,14 @@ std::uint32_t take_checksum(block::ScatterCursor& from) {
 
 }  // namespace
 
-CheckedDisk::CheckedDisk(BlockDevice& below, std::uint64_t offset, std::uint64_t length,
-                         std::size_t pages)
-    : below_(below), asker_(below), offset_(offset), length_(length), pages_max_(pages) {
-    WEFT_CHECK(pages > longest / group_bytes + 1);
+CheckedDisk::CheckedDisk(BlockDevice& below, const Shape& shape, std::size_t pages)
+    : below_(below), asker_(below), shape_(shape), pages_max_(pages) {
+    WEFT_CHECK(shape.columns <= data_columns_max);
+    WEFT_CHECK(pages > (longest / group_bytes + 1) * (shape.columns + 1u));
 }
 
 BlockTraits CheckedDisk::traits() const {
-    return {.size = length_,
+    return {.size = shape_.length,
             .minimum_block = block,
             .preferred_block = block,
             .maximum_transfer = longest,
@@ -69,28 +65,49 @@ void CheckedDisk::submit(BlockRequest& request) {
     if (!block::moves_data(request.operation) || request.length == 0) return request.completed({});
     take({.request = &request,
           .told = {},
+          .versions_told = {},
           .operation = request.operation,
           .durable = request.durable,
           .home = request.offset,
           .length = request.length,
-          .stamp = stamp_of_nobody,
+          .writer = {.stamp = stamp_of_nobody},
           .memory = {request.memory.begin(), request.memory.end()}});
 }
 
-void CheckedDisk::write(std::uint64_t home, Buffer octets, std::uint32_t stamp, Told told) {
+void CheckedDisk::write(std::uint64_t home, Buffer octets, const Writer& writer, Told told) {
     if (auto refusal = block::refusal_of(BlockOperation::write, home, octets.size(), traits()))
         return told(*refusal);
+    Writer noted = writer;
+    if (noted.stamp == 0) noted.stamp = stamp_of_nobody;
+    noted.columns &= only(shape_.columns) - 1;
     take({.request = nullptr,
           .told = std::move(told),
+          .versions_told = {},
           .operation = BlockOperation::write,
           .durable = false,
           .home = home,
           .length = octets.size(),
-          .stamp = stamp == 0 ? stamp_of_nobody : stamp,
+          .writer = noted,
           .memory = {octets}});
 }
 
+void CheckedDisk::read_versions(std::uint64_t home, VersionsTold told) {
+    if (auto refusal = block::refusal_of(BlockOperation::read, home, block, traits()))
+        return told(*refusal);
+    if (shape_.columns == 0) return told(Versions{});
+    take({.request = nullptr,
+          .told = {},
+          .versions_told = std::move(told),
+          .operation = BlockOperation::read,
+          .durable = false,
+          .home = home,
+          .length = block,
+          .writer = {.stamp = 0, .columns = only(shape_.columns) - 1, .version = {}},
+          .memory = {}});
+}
+
 void CheckedDisk::take(Work work) {
+    work.pages = pages_needed(work);
     works_.push_back(std::move(work));
     advance();
 }
@@ -113,6 +130,10 @@ void CheckedDisk::advance() {
     for (auto& work : finished) {
         if (work.request != nullptr)
             work.request->completed(work.outcome);
+        else if (work.versions_told && work.outcome)
+            work.versions_told(work.versions);
+        else if (work.versions_told)
+            work.versions_told(work.outcome.error());
         else
             work.told(work.outcome);
     }
@@ -120,21 +141,33 @@ void CheckedDisk::advance() {
 
 // --------------------------------------------------------------------------------------- pages
 
+/// Whoever reads needs no versions.
+std::vector<std::uint64_t> CheckedDisk::pages_needed(const Work& work) const {
+    std::vector<std::uint64_t> numbers;
+    const auto last = (work.home + work.length - 1) / group_bytes;
+    for (auto group = work.home / group_bytes; group <= last; ++group) {
+        if (!work.versions_told) numbers.push_back(page_of(group * group_bytes));
+        for (Column column = 0; column < shape_.columns; ++column)
+            if (contains(work.writer.columns, column))
+                numbers.push_back(page_of(group * group_bytes, column));
+    }
+    return numbers;
+}
+
 bool CheckedDisk::get_pages(Work& work) {
-    const auto first = first_group(work.home), last = last_group(work.home, work.length);
     std::size_t missing = 0;
-    for (auto group = first; group <= last; ++group) {
-        if (auto page = pages_.find(group); page == pages_.end())
+    for (auto number : work.pages) {
+        if (auto page = pages_.find(number); page == pages_.end())
             ++missing;
         else
             page->second.used_at = ++uses_;  // not to be given up for the missing ones
     }
     if (!make_room_for(missing)) return false;
-    for (auto group = first; group <= last; ++group) {
-        auto [page, is_new] = pages_.try_emplace(group);
+    for (auto number : work.pages) {
+        auto [page, is_new] = pages_.try_emplace(number);
         ++page->second.users;
         page->second.used_at = ++uses_;
-        if (is_new) load(group, page->second);
+        if (is_new) load(number, page->second);
     }
     return true;
 }
@@ -160,26 +193,23 @@ bool CheckedDisk::make_room_for(std::size_t missing) {
 }
 
 bool CheckedDisk::are_loaded(const Work& work) const {
-    const auto last = last_group(work.home, work.length);
-    for (auto group = first_group(work.home); group <= last; ++group)
-        if (pages_.at(group).loading) return false;
-    return true;
+    return std::ranges::none_of(work.pages, [&](auto number) { return pages_.at(number).loading; });
 }
 
-void CheckedDisk::load(std::uint64_t group, Page& page) {
-    asker_.read(place_of_page(group), page.octets, [this, &page](Result<void> outcome) {
+void CheckedDisk::load(std::uint64_t number, Page& page) {
+    asker_.read(place_of_page(number), page.octets, [this, &page](Result<void> outcome) {
         page.loading = false;
         page.load_outcome = outcome;
         advance();
     });
 }
 
-void CheckedDisk::store(std::uint64_t group, Page& page) {
+void CheckedDisk::store(std::uint64_t number, Page& page) {
     page.written = page.octets;
     page.dirty = false;
     page.writing = true;
     ++storing_;
-    asker_.write(place_of_page(group), {page.written}, [this, &page](Result<void> outcome) {
+    asker_.write(place_of_page(number), {page.written}, [this, &page](Result<void> outcome) {
         page.writing = false;
         if (!outcome) page.dirty = flush_has_failed_ = true;
         page_stored();
@@ -199,9 +229,8 @@ void CheckedDisk::page_stored() {
 // ------------------------------------------------------------------------------ reads and writes
 
 Result<void> CheckedDisk::pages_outcome(const Work& work) const {
-    const auto last = last_group(work.home, work.length);
-    for (auto group = first_group(work.home); group <= last; ++group)
-        if (const auto& page = pages_.at(group); !page.load_outcome) return page.load_outcome;
+    for (auto number : work.pages)
+        if (const auto& page = pages_.at(number); !page.load_outcome) return page.load_outcome;
     return {};
 }
 
@@ -209,6 +238,10 @@ void CheckedDisk::begin(WorkPlace work) {
     work->begun = true;
     work->parts = 1;  // so that it does not end amid this
     work->outcome = pages_outcome(*work);
+    if (work->versions_told) {
+        if (work->outcome) collect_versions(*work);
+        return finish(work);
+    }
     const std::uint64_t most = round_down(below_.traits().maximum_transfer, block);
     for (std::uint64_t done = 0; work->outcome && done < work->length;) {
         const std::uint64_t home = work->home + done;
@@ -236,7 +269,7 @@ void CheckedDisk::part_ended(WorkPlace work, Result<void> outcome) {
 void CheckedDisk::check(Work& work) {
     block::ScatterCursor from(work.memory, 0, work.length);
     for (std::uint64_t home = work.home; from.left() > 0; home += block) {
-        const auto& page = pages_.at(first_group(home));
+        const auto& page = pages_.at(page_of(home));
         const auto known =
             *decode<wire::ArrayBlockChecksum>(ConstBuffer(page.octets).subspan(entry_at(home)));
         const auto sum = take_checksum(from);
@@ -249,17 +282,30 @@ void CheckedDisk::check(Work& work) {
 void CheckedDisk::note(const Work& work) {
     block::ScatterCursor from(work.memory, 0, work.length);
     for (std::uint64_t home = work.home; from.left() > 0; home += block) {
-        auto& page = pages_.at(first_group(home));
-        encode(wire::ArrayBlockChecksum{.crc32c = take_checksum(from), .stamp = work.stamp},
+        auto& page = pages_.at(page_of(home));
+        encode(wire::ArrayBlockChecksum{.crc32c = take_checksum(from), .stamp = work.writer.stamp},
                Buffer(page.octets).subspan(entry_at(home)));
         page.dirty = true;
+        for (Column column = 0; column < shape_.columns; ++column) {
+            if (!contains(work.writer.columns, column)) continue;
+            auto& versions = pages_.at(page_of(home, column));
+            store_big_endian<entry_size>(static_cast<std::uint64_t>(work.writer.version),
+                                         versions.octets.data() + entry_at(home));
+            versions.dirty = true;
+        }
     }
 }
 
+void CheckedDisk::collect_versions(Work& work) {
+    work.versions.kept = true;
+    for (Column column = 0; column < shape_.columns; ++column)
+        work.versions.columns[column] = Version{load_big_endian<entry_size>(
+            pages_.at(page_of(work.home, column)).octets.data() + entry_at(work.home))};
+}
+
 void CheckedDisk::finish(WorkPlace work) {
-    const auto last = last_group(work->home, work->length);
-    for (auto group = first_group(work->home); group <= last; ++group) {
-        auto page = pages_.find(group);
+    for (auto number : work->pages) {
+        auto page = pages_.find(number);
         if (--page->second.users == 0 && !page->second.load_outcome) pages_.erase(page);
     }
     if (work->durable && work->outcome) {
@@ -284,8 +330,8 @@ void CheckedDisk::begin_flush() {
     flush_has_failed_ = false;
     flushing_told_ = std::exchange(flushes_, {});
     ++storing_;  // so that it does not end amid this
-    for (auto& [group, page] : pages_)
-        if (page.dirty) store(group, page);
+    for (auto& [number, page] : pages_)
+        if (page.dirty) store(number, page);
     page_stored();
 }
 

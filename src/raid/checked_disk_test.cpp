@@ -16,7 +16,10 @@ using test::CrashDisk;
 constexpr std::uint64_t offset = 16384, length = 40 * CheckedDisk::group_bytes + 8192;
 
 struct Checked {
-    explicit Checked(std::uint64_t seed) : disk(CheckedDisk::length_below(length) + offset, seed) {}
+    explicit Checked(std::uint64_t seed, std::uint8_t columns = 0)
+        : disk(CheckedDisk::length_below(length, columns) + offset, seed),
+          checked(disk, {.offset = offset, .length = length, .columns = columns},
+                  10u * (columns + 1u)) {}
 
     std::optional<Result<void>> ask(BlockOperation operation, std::uint64_t home, Buffer octets) {
         std::optional<Result<void>> said;
@@ -33,8 +36,23 @@ struct Checked {
         return ask(BlockOperation::read, home, octets)->has_value() && octets == expected;
     }
 
+    bool writes_as(std::uint64_t home, std::vector<std::byte> octets, Mask columns, Version as) {
+        bool good = false;
+        checked.write(home, octets, {.stamp = 7, .columns = columns, .version = as},
+                      [&](Result<void> how) { good = how.has_value(); });
+        disk.run();
+        return good;
+    }
+    Versions versions(std::uint64_t home) {
+        Result<Versions> said = Error{.code = Code::disconnected};
+        checked.read_versions(home, [&](Result<Versions> how) { said = how; });
+        disk.run();
+        EXPECT_TRUE(said) << home;
+        return said ? *said : Versions{};
+    }
+
     CrashDisk disk;
-    CheckedDisk checked{disk, offset, length, 10};
+    CheckedDisk checked;
 };
 
 std::vector<std::byte> filled(std::size_t size, int with) {
@@ -94,6 +112,59 @@ TEST(CheckedDisk, KeepsChecksumsOverARestart) {
     again.disk.become(one.disk.after_power_cut(CrashDisk::After::all_lost, draw));
     for (std::uint64_t group = 0; group < 30; ++group)
         EXPECT_TRUE(again.reads(group * CheckedDisk::group_bytes, filled(4096, int(group))));
+}
+
+constexpr Version version(std::uint64_t transaction, bool restored = false) {
+    return version_of(wire::TransactionNumber{transaction}, restored);
+}
+
+TEST(CheckedDisk, RemembersVersionsByColumns) {
+    Checked one(1, 3);
+    const auto last = CheckedDisk::group_bytes - 4096;
+    EXPECT_EQ(one.versions(last), (Versions{.kept = true, .columns = {}}));
+    ASSERT_TRUE(one.writes_as(last, filled(8192, 7), 0b101, version(5)));
+    for (const auto home : {last, last + 4096})
+        EXPECT_EQ(one.versions(home),
+                  (Versions{.kept = true, .columns = {version(5), {}, version(5)}}))
+            << "on both sides of a group's end";
+    ASSERT_TRUE(one.writes_as(last, filled(4096, 8), 0b1100010, version(6, true)));
+    EXPECT_EQ(one.versions(last),
+              (Versions{.kept = true, .columns = {version(5), version(6, true), version(5)}}))
+        << "columns it does not keep are left out";
+    ASSERT_TRUE(one.writes(last, filled(4096, 9)));
+    EXPECT_EQ(one.versions(last).columns[0], version(5))
+        << "a writer who says nothing changes none";
+    EXPECT_TRUE(one.reads(last, filled(4096, 9)));
+    EXPECT_TRUE(one.reads(last + 4096, filled(4096, 7)));
+    EXPECT_EQ(one.versions(0), (Versions{.kept = true, .columns = {}}));
+    EXPECT_TRUE(one.checked.idle());
+}
+
+TEST(CheckedDisk, KeepsVersionsOverARestart) {
+    Checked one(1, 2);
+    for (std::uint64_t group = 0; group < 40; ++group)  // more than fit into memory
+        ASSERT_TRUE(one.writes_as(group * CheckedDisk::group_bytes, filled(4096, int(group)),
+                                  group % 2 == 0 ? 0b01 : 0b11, version(100 + group)));
+    ASSERT_TRUE(one.ask(BlockOperation::flush, 0, {})->has_value());
+    std::mt19937_64 draw(1);
+    Checked again(2, 2);
+    again.disk.become(one.disk.after_power_cut(CrashDisk::After::all_lost, draw));
+    for (std::uint64_t group = 0; group < 40; ++group) {
+        const auto home = group * CheckedDisk::group_bytes;
+        EXPECT_TRUE(again.reads(home, filled(4096, int(group))));
+        const auto second = group % 2 == 0 ? Version{} : version(100 + group);
+        EXPECT_EQ(again.versions(home),
+                  (Versions{.kept = true, .columns = {version(100 + group), second}}));
+    }
+}
+
+TEST(CheckedDisk, WithoutVersionsIsAsItWasBeforeThereWere) {
+    Checked one(1);
+    EXPECT_EQ(CheckedDisk::length_below(CheckedDisk::group_bytes, 0),
+              CheckedDisk::group_bytes + CheckedDisk::block);
+    ASSERT_TRUE(one.writes_as(0, filled(4096, 7), 0b11, version(5)));
+    EXPECT_EQ(one.versions(0), Versions{}) << "which says that it keeps none";
+    EXPECT_TRUE(one.reads(0, filled(4096, 7)));
 }
 
 TEST(CheckedDisk, RefusesWhatEveryDiskRefuses) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/bytes.hpp"
 #include "base/check.hpp"
 #include "base/crc32c.hpp"
 
@@ -81,6 +82,39 @@ bool digests_agree(const Layout& layout, std::span<const Digest> digests) {
         return std::ranges::all_of(digests, [&](const auto& d) { return d == digests[0]; });
     if (digests.size() != layout.boxes()) return true;  // with a column missing nothing can be said
     return preparations_agree(layout, digests);
+}
+
+namespace {
+
+/// What the row's sum is if the diagonals' sums come from this column alone.
+std::uint32_t row_by_diagonals(Column column, const Digest& sum) {
+    // The code does to words what it does to symbols.
+    constexpr std::size_t word = 4;
+    alignas(64) std::array<std::byte, slice_size> symbols{};
+    for (std::size_t d = 0; d < symbols_per_slice; ++d)
+        store_big_endian<word>(sum.diagonals[d], symbols.data() + d * symbol_size);
+    solve_from_diagonal(column, symbols);
+    static const std::uint32_t behind_a_symbol = power_of_x(8 * symbol_size);
+    std::uint32_t row = 0;
+    for (std::size_t i = 0; i < symbols_per_slice; ++i)
+        row = product(row, behind_a_symbol) ^
+              static_cast<std::uint32_t>(load_big_endian<word>(symbols.data() + i * symbol_size));
+    return row;
+}
+
+}  // namespace
+
+std::optional<Column> column_at_odds(const Layout& layout, const Digest& sum) {
+    if (!layout.has_diagonal() || sum == Digest{}) return std::nullopt;
+    if (sum.row == 0) return layout.diagonal_parity();
+    if (sum == Digest{.row = sum.row, .diagonals = {}}) return layout.row_parity();
+    std::optional<Column> found;
+    for (Column column = 0; column < layout.data_columns(); ++column) {
+        if (row_by_diagonals(column, sum) != sum.row) continue;
+        if (found) return std::nullopt;
+        found = column;
+    }
+    return found;
 }
 
 bool preparations_agree(const Layout& layout, std::span<const Digest> digests) {

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "raid/code.hpp"
@@ -33,6 +34,10 @@ Digest digest_of(ConstBuffer slices, Blend blend, Column column, std::uint64_t h
 
 /// Whether the digests of the boxes of one run, all of them, agree.
 bool digests_agree(const Layout& layout, std::span<const Digest> digests);
+/// Of RAID 6, from the sum of all digests of a run: the one column that is wrong, if it is one. Two
+/// equations do not only say that something is, as one does; what is wrong in a column puts both
+/// wrong in a way that no other column would.
+std::optional<Column> column_at_odds(const Layout& layout, const Digest& sum);
 /// Whether what the participants of a write have prepared agrees, by the digests they gave of it:
 /// one of each participant. What cannot be compared they have not counted.
 bool preparations_agree(const Layout& layout, std::span<const Digest> digests);

@@ -32,6 +32,33 @@ TEST(Digest, OfASumIsTheSumOfTheDigests) {
     }
 }
 
+/// As a scrub counts a column of RAID 6.
+Digest digest_in(const Layout& layout, Column column, ConstBuffer slices, std::uint64_t home) {
+    if (column == layout.row_parity()) return digest_of(slices, Blend::copy, 0, home);
+    if (column == layout.diagonal_parity()) return digest_of(slices, Blend::add, 0, home);
+    return digest_of(slices, Blend::add_diagonal, column, home);
+}
+
+TEST(Digest, SaysOfRaid6WhichColumnIsAtOdds) {
+    std::mt19937_64 random(2);
+    for (const std::uint8_t boxes : {4, 7, 18}) {
+        const auto layout = *Layout::make(Level::raid6, boxes, 8 * slice_size);
+        EXPECT_EQ(column_at_odds(layout, {}), std::nullopt) << "none is";
+        for (Column column = 0; column < boxes; ++column) {
+            for (const std::size_t slices :
+                 {1u, 3u}) {  // what is wrong in it is all that is summed
+                const auto error = drawn(random, slices * slice_size);
+                auto sum = digest_in(layout, column, error.all(), 5 * slice_size);
+                EXPECT_EQ(column_at_odds(layout, sum), column) << int(boxes);
+                const auto second = static_cast<Column>((column + 1) % boxes);
+                sum.add(digest_in(layout, second, drawn(random, slice_size).all(), 0));
+                EXPECT_EQ(column_at_odds(layout, sum), std::nullopt) << "two are " << int(column);
+            }
+        }
+    }
+    EXPECT_EQ(column_at_odds(*Layout::make(Level::raid5, 5, 8192), Digest{.row = 7}), std::nullopt);
+}
+
 TEST(Digest, IsZeroOfZeroes) {
     for (auto blend : {Blend::copy, Blend::add, Blend::add_diagonal})
         EXPECT_EQ(digest_of(AlignedBytes(slice_size).all(), blend, 3, 0), Digest{});

@@ -4,6 +4,7 @@
 #include "base/bytes.hpp"
 #include "base/check.hpp"
 #include "base/crc32c.hpp"
+#include "raid/code.hpp"
 
 namespace weft::raid {
 namespace {
@@ -32,7 +33,8 @@ Result<void> check_extents(const JournalHead& head) {
     std::uint64_t blocks = 0;
     for (const auto& extent : head.extents) {
         if (extent.length == 0 || extent.length % journal_block != 0 ||
-            extent.home % journal_block != 0 || extent.home > ~std::uint64_t{0} - extent.length)
+            extent.home % journal_block != 0 || extent.home > ~std::uint64_t{0} - extent.length ||
+            extent.columns >> data_columns_max != 0)
             return Error{.code = Code::malformed};
         blocks += extent.length / journal_block;
     }

@@ -60,7 +60,11 @@ TEST(JournalFormat, HasTheOctetsOthersMake) {
     const auto record = ConstBuffer(golden).subspan(4096, 4096);
     const auto head = parse_journal_head(record);
     ASSERT_TRUE(head);
-    EXPECT_EQ(head->extents.at(1).home, 1u << 20);
+    EXPECT_EQ(head->extents.at(0).columns, 0b101u);
+    EXPECT_FALSE(head->extents.at(0).restores);
+    EXPECT_EQ(head->extents.at(1),
+              (wire::ArrayJournalExtent{
+                  .home = 1 << 20, .columns = 0b10, .restores = true, .length = 4096}));
     EXPECT_EQ(test::to_hex(encode_journal_head(*head)), test::to_hex(record));
     const auto marks = parse_journal_head(ConstBuffer(golden).subspan(8192));
     ASSERT_TRUE(marks);

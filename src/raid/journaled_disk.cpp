@@ -25,8 +25,11 @@ bool lie_over_each_other(std::vector<wire::ArrayJournalExtent> extents) {
     return false;
 }
 
-std::uint32_t stamp_of(wire::TransactionNumber transaction) {
-    return static_cast<std::uint32_t>(static_cast<std::uint64_t>(transaction));
+CheckedDisk::Writer writer_of(wire::TransactionNumber transaction,
+                              const wire::ArrayJournalExtent& extent) {
+    return {.stamp = static_cast<std::uint32_t>(static_cast<std::uint64_t>(transaction)),
+            .columns = extent.columns,
+            .version = version_of(transaction, extent.restores)};
 }
 
 }  // namespace
@@ -35,7 +38,11 @@ JournaledDisk::JournaledDisk(BlockDevice& disk, const wire::ArraySuperblock& sup
                              const Options& options)
     : disk_(disk),
       region_(journal_region(superblock)),
-      home_(disk, superblock.data_offset, superblock.data_length, options.checksum_pages),
+      home_(disk,
+            {.offset = superblock.data_offset,
+             .length = superblock.data_length,
+             .columns = superblock.columns},
+            options.checksum_pages),
       asker_(disk),
       home_asker_(home_),
       journal_(disk, region_, options.journal) {}
@@ -182,7 +189,7 @@ void JournaledDisk::bring_home(Transaction transaction, std::vector<Buffer> bloc
     WEFT_CHECK(blocks.size() == extents.size());
     auto writes = std::make_shared<Writes>(Writes{.left = extents.size()});
     for (std::size_t i = 0; i < extents.size(); ++i) {
-        home_.write(extents[i].home, blocks[i], stamp_of(transaction),
+        home_.write(extents[i].home, blocks[i], writer_of(transaction, extents[i]),
                     [this, transaction, writes](Result<void> outcome) {
                         if (!outcome) writes->outcome = outcome;
                         if (--writes->left > 0) return;

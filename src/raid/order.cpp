@@ -48,6 +48,14 @@ std::string digested(const Piece& piece) {
     return " as column " + std::to_string(piece.column);
 }
 
+std::string of_columns(const Piece& piece) {
+    std::string text;
+    for (Column column = 0; column < data_columns_max; ++column)
+        if (contains(columns_changed(piece), column))
+            text += (text.empty() ? " of column " : " and ") + std::to_string(column);
+    return text.empty() ? text : (is_restoring(piece) ? ", anew" : ", new") + text;
+}
+
 std::string to_text(const Piece& piece) {
     switch (piece.verb) {
         case Verb::fetch:
@@ -75,10 +83,12 @@ std::string to_text(const Piece& piece) {
         case Verb::flush:
             return "flush";
         case Verb::prepare:
-            return "prepare " + slot(piece.slot) + " -> " + home(piece) +
-                   (piece.at == uncounted   ? ""
-                    : piece.at == as_change ? ", digest the change" + digested(piece)
-                                            : ", digest it" + digested(piece));
+            return "prepare " + slot(piece.slot) + " -> " + home(piece) + of_columns(piece) +
+                   (counting_of(piece) == uncounted   ? ""
+                    : counting_of(piece) == as_change ? ", digest the change" + digested(piece)
+                                                      : ", digest it" + digested(piece));
+        case Verb::versions:
+            return "versions of " + home(piece) + " from column " + std::to_string(piece.column);
     }
     return "nothing";
 }

@@ -52,6 +52,7 @@ enum class Verb : std::uint8_t {
     digest = 10,         ///< answer from home: checksums that can be added up
     flush = 11,          ///< all that went home outlives the power; it has no length
     prepare = 12,        ///< journal from slot, for home; digested as `digest` does, see below
+    versions = 13,       ///< answer from home: of which writes one slice is; from `column` on
 };
 
 /// How what comes into a slot meets what is there.
@@ -66,7 +67,7 @@ struct Piece {
     std::uint32_t length = 0;
     std::uint32_t slot = 0;
     std::uint64_t home = 0;
-    /// In the peer's memory; combine and solve_pair: the other slot; prepare: as_new and the like.
+    /// In the peer's memory; combine and solve_pair: the other slot; prepare: see prepare_word().
     std::uint64_t at = 0;
 
     bool operator==(const Piece&) const = default;
@@ -74,6 +75,22 @@ struct Piece {
 
 /// Whether the digest of what is prepared is that of the slot, of what it changes at home, or none.
 inline constexpr std::uint64_t as_new = 0, as_change = 1, uncounted = 2;
+/// `at` of a piece that prepares: that, and which data columns of its rows it changes by what is
+/// new, or (`restores`) has made anew from the others. A box remembers it with what it writes.
+constexpr std::uint64_t prepare_word(std::uint64_t counting, Mask columns, bool restores) {
+    return counting | (restores ? 4u : 0u) | std::uint64_t{columns} << 8;
+}
+constexpr std::uint64_t counting_of(const Piece& prepare) {
+    return prepare.at & 3;
+}
+constexpr bool is_restoring(const Piece& prepare) {
+    return (prepare.at & 4) != 0;
+}
+constexpr Mask columns_changed(const Piece& prepare) {
+    return static_cast<Mask>(prepare.at >> 8);
+}
+/// Versions an answer has room for, in the place of digests.
+inline constexpr Column versions_per_answer = 8;
 
 enum class Phase : std::uint8_t {
     read = 0,    ///< blocks go to the host, or are made ready for peers

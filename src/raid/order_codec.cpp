@@ -13,14 +13,15 @@ constexpr std::size_t party_size = wire_size<wire::ArrayParty>();
 constexpr std::size_t piece_size = wire_size<wire::ArrayPiece>();
 
 constexpr bool uses_slot(Verb verb) {
-    return verb != Verb::send_home && verb != Verb::digest && verb != Verb::flush;
+    return verb != Verb::send_home && verb != Verb::digest && verb != Verb::flush &&
+           verb != Verb::versions;
 }
 constexpr bool uses_other_slot(Verb verb) {
     return verb == Verb::combine || verb == Verb::solve_pair;
 }
 constexpr bool uses_home(Verb verb) {
     return verb == Verb::load || verb == Verb::send_home || verb == Verb::commit ||
-           verb == Verb::digest || verb == Verb::prepare;
+           verb == Verb::digest || verb == Verb::prepare || verb == Verb::versions;
 }
 
 wire::ArrayPiece encode_piece(const Piece& piece, std::span<const PartyAccess> used) {
@@ -53,8 +54,8 @@ Result<PartyAccess> decode_party(ConstBuffer octets) {
 Result<void> check_columns(const Piece& piece) {
     if (piece.blend == Blend::add_diagonal && piece.column >= data_columns_max)
         return Error{Code::malformed};
-    if (piece.verb == Verb::solve_diagonal && piece.column >= data_columns_max)
-        return Error{Code::malformed};
+    const bool names_one = piece.verb == Verb::solve_diagonal || piece.verb == Verb::versions;
+    if (names_one && piece.column >= data_columns_max) return Error{Code::malformed};
     if (piece.verb != Verb::solve_pair) return {};
     if (piece.column >= data_columns_max || piece.other_column >= data_columns_max ||
         piece.column == piece.other_column)
@@ -65,6 +66,13 @@ Result<void> check_columns(const Piece& piece) {
 /// Slots that are worked on together may be the same, or apart, but not half over each other.
 bool overlap(std::uint64_t a, std::uint64_t b, std::uint32_t length) {
     return a < b + length && b < a + length;
+}
+
+/// Nothing is set that means nothing.
+bool is_prepare_word(const Piece& piece) {
+    const Mask columns = columns_changed(piece);
+    return counting_of(piece) <= uncounted && columns >> data_columns_max == 0 &&
+           piece.at == prepare_word(counting_of(piece), columns, is_restoring(piece));
 }
 
 Result<void> check_ranges(const Piece& piece, std::uint32_t window, std::uint64_t home_length) {
@@ -78,7 +86,8 @@ Result<void> check_ranges(const Piece& piece, std::uint32_t window, std::uint64_
             return Error{Code::malformed};
         if (!within(piece.at, piece.length, window)) return Error{Code::out_of_range};
     }
-    if (piece.verb == Verb::prepare && piece.at > uncounted) return Error{Code::malformed};
+    if (piece.verb == Verb::versions && piece.length != slice_size) return Error{Code::malformed};
+    if (piece.verb == Verb::prepare && !is_prepare_word(piece)) return Error{Code::malformed};
     if (uses_home(piece.verb) && !within(piece.home, piece.length, home_length))
         return Error{Code::out_of_range};
     return {};
@@ -88,7 +97,7 @@ Result<Piece> decode_piece(ConstBuffer octets, std::span<const PartyAccess> part
                            std::uint32_t window, std::uint64_t home_length) {
     WEFT_TRY(auto read, decode<wire::ArrayPiece>(octets));
     if (read.verb < static_cast<std::uint8_t>(Verb::fetch) ||
-        read.verb > static_cast<std::uint8_t>(Verb::prepare) ||
+        read.verb > static_cast<std::uint8_t>(Verb::versions) ||
         read.blend > static_cast<std::uint8_t>(Blend::add_diagonal))
         return Error{Code::malformed};
     Piece piece{.verb = Verb{read.verb},

@@ -161,6 +161,14 @@ TEST(OrderCodec, TakesWhatIsToBePreparedAtTheEndOfWhatPrepares) {
     auto wrong = prepare;
     wrong.at = 3;
     EXPECT_FALSE(with_pieces(Phase::stage, true, {wrong})) << "digested in no known way";
+    wrong.at = prepare_word(as_new, 0xffff, true);
+    EXPECT_TRUE(with_pieces(Phase::stage, true, {wrong})) << "all columns, made anew";
+    wrong.at = prepare_word(as_new, 0x1'0000, false);
+    EXPECT_FALSE(with_pieces(Phase::stage, true, {wrong})) << "a column no volume has";
+    for (const std::uint64_t bit : {3, 7, 40, 63}) {
+        wrong.at = as_new | std::uint64_t{1} << bit;
+        EXPECT_FALSE(with_pieces(Phase::stage, true, {wrong})) << "bit " << bit;
+    }
     wrong = prepare;
     wrong.home = 1 << 20;
     EXPECT_EQ(with_pieces(Phase::stage, true, {wrong}).error().code, Code::out_of_range);
@@ -169,6 +177,22 @@ TEST(OrderCodec, TakesWhatIsToBePreparedAtTheEndOfWhatPrepares) {
     EXPECT_EQ(with_pieces(Phase::stage, true, {wrong}).error().code, Code::out_of_range);
     EXPECT_TRUE(with_pieces(Phase::commit, false, {})) << "of what was prepared, all is known";
     EXPECT_FALSE(with_pieces(Phase::stage, false, {}));
+}
+
+TEST(OrderCodec, TakesAQuestionForVersionsOfOneSlice) {
+    const Piece asked{.verb = Verb::versions, .column = 8, .length = 4096, .home = 8192};
+    const auto received = with_pieces(Phase::read, false, {asked});
+    ASSERT_TRUE(received);
+    EXPECT_EQ(received->order.pieces.front(), asked);
+    auto wrong = asked;
+    wrong.length = 8192;
+    EXPECT_FALSE(with_pieces(Phase::read, false, {wrong})) << "an answer has room for one";
+    wrong = asked;
+    wrong.column = data_columns_max;
+    EXPECT_FALSE(with_pieces(Phase::read, false, {wrong}));
+    wrong = asked;
+    wrong.home = 1 << 20;
+    EXPECT_EQ(with_pieces(Phase::read, false, {wrong}).error().code, Code::out_of_range);
 }
 
 TEST(OrderCodec, RefusesAListThatIsNotAsLongAsItSays) {

@@ -29,7 +29,8 @@ void blend(const Piece& piece, ConstBuffer from, Buffer into) {
 
 bool is_computed(Verb verb) {
     return verb == Verb::combine || verb == Verb::clear || verb == Verb::solve_pair ||
-           verb == Verb::solve_diagonal || verb == Verb::prepare;  // which the box does, at the end
+           verb == Verb::solve_diagonal || verb == Verb::prepare ||
+           verb == Verb::versions;  // which the box does, at the end
 }
 
 /// Whether something is done to the octets on their way.
@@ -44,7 +45,8 @@ struct Touched {
 };
 
 Touched slot_touched(const Piece& piece) {
-    if (piece.verb == Verb::send_home || piece.verb == Verb::digest) return {};
+    if (piece.verb == Verb::send_home || piece.verb == Verb::digest || piece.verb == Verb::versions)
+        return {};
     return {piece.slot, std::uint64_t{piece.slot} + piece.length};
 }
 

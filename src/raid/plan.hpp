@@ -70,9 +70,13 @@ struct StripeRun {
 /// there for orders: spares in their places.
 Result<Plan> plan_rebuild(const Layout& layout, const Health& health, Mask targets, StripeRun run,
                           const PlanOptions& options);
-/// Asks every box for checksums of the run; raid/scrub.hpp says what they tell.
+/// Asks every box for checksums of the run; raid/digest.hpp says what they tell.
 Result<Plan> plan_scrub(const Layout& layout, const Health& health, StripeRun run,
                         const PlanOptions& options);
+/// Asks every box for the checksum of one slice and for what it remembers of its versions;
+/// raid/stale_blocks.hpp says what they tell.
+Result<Plan> plan_inquest(const Layout& layout, const Health& health, StripeRun run,
+                          const PlanOptions& options);
 /// Makes parity (of a mirror: the other copies) anew from the data.
 Result<Plan> plan_repair(const Layout& layout, const Health& health, StripeRun run,
                          const PlanOptions& options);

@@ -97,6 +97,7 @@ TEST(GoldenPlan, OfUpkeep) {
     expect("rebuild_two_raid6", plan_rebuild(raid6(), without({2, 3}), only(2) | only(3), run, {}));
     expect("rebuild_in_band", plan_rebuild(raid5(), without({2}), only(2), run, in_band));
     expect("scrub_raid6", plan_scrub(raid6(), {}, run, {}));
+    expect("inquest", plan_inquest(raid5(), without({2}), {1, 8 * k, 4 * k}, journal));
     expect("repair_raid6", plan_repair(raid6(), {}, run, {}));
 }
 

@@ -64,6 +64,7 @@ Result<Plan> plan_rebuild(const Layout& layout, const Health& health, Mask targe
         return Error{Code::malformed};
     PlanBuilder builder = builder_for(options);
     BandPlanner planner(layout, health, options, builder, {}, band_of(run));
+    planner.restore();
     const Mask wanted = columns_of(layout, run.stripe, targets);
     if (layout.level() == Level::mirror)
         plan_mirror_copy(planner, wanted);
@@ -81,6 +82,24 @@ Result<Plan> plan_scrub(const Layout& layout, const Health& health, StripeRun ru
         if (planner.has(column))
             planner.add({Phase::read, 0}, planner.box(column),
                         planner.block(Command::pre_fetch, column), digest_piece(layout, column));
+    return builder.finish();
+}
+
+Result<Plan> plan_inquest(const Layout& layout, const Health& health, StripeRun run,
+                          const PlanOptions& options) {
+    if (auto good = check(layout, health, run); !good) return good.error();
+    if (run.length != slice_size) return Error{Code::malformed};
+    PlanBuilder builder = builder_for(options);
+    BandPlanner planner(layout, health, options, builder, {}, band_of(run));
+    for (Column column = 0; column < layout.boxes(); ++column) {
+        if (!planner.has(column)) continue;
+        const Party box = planner.box(column);
+        const Label label = planner.block(Command::pre_fetch, column);
+        planner.add({Phase::read, 0}, box, label, digest_piece(layout, column));
+        for (Column first = 0; first < layout.data_columns(); first += versions_per_answer)
+            planner.add({Phase::read, static_cast<std::uint8_t>(1 + first / versions_per_answer)},
+                        box, label, {.verb = Verb::versions, .column = first});
+    }
     return builder.finish();
 }
 
@@ -109,6 +128,7 @@ Result<Plan> plan_repair(const Layout& layout, const Health& health, StripeRun r
         return Error{Code::io_failed};
     PlanBuilder builder = builder_for(options);
     BandPlanner planner(layout, health, options, builder, {}, band_of(run));
+    planner.restore();
     if (layout.level() == Level::mirror)
         plan_mirror_copy(planner, (only(layout.boxes()) - 1) & ~planner.lost());
     else if (planner.has_row_parity() || planner.has_diagonal_parity())

@@ -36,11 +36,11 @@ void PrepareWork::advance() {
 }
 
 void PrepareWork::step() {
-    if (piece().verb == Verb::prepare && piece().at != uncounted) {
+    if (piece().verb == Verb::prepare && counting_of(piece()) != uncounted) {
         if (done_ == 0)
             result_.digest.add(digest_of(window_.subspan(piece().slot, piece().length),
                                          piece().blend, piece().column, piece().home));
-        if (piece().at == as_change && done_ < piece().length) return read_old();
+        if (counting_of(piece()) == as_change && done_ < piece().length) return read_old();
     }
     done_ = 0;
     ++next_;
@@ -80,7 +80,10 @@ void PrepareWork::append() {
     preparation.record.host_command = envelope.host_command;
     for (const Piece& each : received_.order.pieces) {
         if (each.verb != Verb::prepare) continue;
-        preparation.extents.push_back({.home = each.home, .length = each.length});
+        preparation.extents.push_back({.home = each.home,
+                                       .columns = columns_changed(each),
+                                       .restores = is_restoring(each),
+                                       .length = each.length});
         preparation.blocks.push_back(window_.subspan(each.slot, each.length));
     }
     disk_.prepare(std::move(preparation), [this](Result<void> outcome) {

@@ -23,9 +23,10 @@ bool is_place_of(const wire::ArraySuperblock& superblock) {
 bool has_a_journal_that_can_be(const wire::ArraySuperblock& superblock) {
     const auto offset = superblock.journal_offset, length = superblock.journal_length;
     if (length == 0) return true;
-    return offset >= 2 * wire::superblock_size && offset % wire::journal_block == 0 &&
-           superblock.data_offset % wire::journal_block == 0 && length % wire::journal_block == 0 &&
-           within(offset, length, superblock.data_offset) && journal_ring_length(length) != 0;
+    return superblock.columns <= data_columns_max && offset >= 2 * wire::superblock_size &&
+           offset % wire::journal_block == 0 && superblock.data_offset % wire::journal_block == 0 &&
+           length % wire::journal_block == 0 && within(offset, length, superblock.data_offset) &&
+           journal_ring_length(length) != 0;
 }
 
 }  // namespace
@@ -67,23 +68,24 @@ std::uint64_t part_journal_length(std::uint64_t data_length) {
     return std::clamp(round_down(data_length / 8, unit), 4 * unit, 64 * unit);
 }
 
-std::uint64_t part_data_room(std::uint64_t octets, wire::ArrayConsistency consistency) {
+std::uint64_t part_data_room(std::uint64_t octets, wire::ArrayConsistency consistency,
+                             const Layout& layout) {
     if (octets <= part_data_offset) return 0;
     octets -= part_data_offset;
     if (consistency == wire::ArrayConsistency::none) return octets;
     const std::uint64_t journal = part_journal_length(octets);
     if (octets <= journal) return 0;
-    constexpr std::uint64_t group = CheckedDisk::group_bytes + CheckedDisk::block;
+    const std::uint64_t around = (layout.data_columns() + 1u) * CheckedDisk::block;
+    const std::uint64_t group = CheckedDisk::group_bytes + around;
     const std::uint64_t left = octets - journal, whole = left / group;
     const std::uint64_t rest = left % group;
-    return whole * CheckedDisk::group_bytes +
-           (rest > CheckedDisk::block ? rest - CheckedDisk::block : 0);
+    return whole * CheckedDisk::group_bytes + (rest > around ? rest - around : 0);
 }
 
 std::uint64_t part_length(const wire::ArraySuperblock& superblock) {
-    return superblock.data_offset + (has_journal(superblock)
-                                         ? CheckedDisk::length_below(superblock.data_length)
-                                         : superblock.data_length);
+    if (!has_journal(superblock)) return superblock.data_offset + superblock.data_length;
+    return superblock.data_offset +
+           CheckedDisk::length_below(superblock.data_length, superblock.columns);
 }
 
 wire::ArraySuperblock part_superblock(const wire::ClusterIdentity& cluster, wire::Epoch epoch,
@@ -92,10 +94,12 @@ wire::ArraySuperblock part_superblock(const wire::ClusterIdentity& cluster, wire
     const std::uint64_t journal = volume.consistency == wire::ArrayConsistency::journal
                                       ? part_journal_length(data_length)
                                       : 0;
+    const auto layout = layout_of(volume);
     return {.written = 0,
             .cluster = cluster,
             .box = volume.members[place].box,
             .place = place,
+            .columns = journal == 0 || !layout ? std::uint8_t{0} : layout->data_columns(),
             .epoch = epoch,
             .data_offset = part_data_offset + journal,
             .data_length = data_length,

@@ -27,7 +27,8 @@ inline constexpr std::uint64_t part_data_offset = 1u << 20;
 /// Of a part with so much data: an eighth of it, within bounds.
 std::uint64_t part_journal_length(std::uint64_t data_length);
 /// The most data that fits into a part of so many octets.
-std::uint64_t part_data_room(std::uint64_t octets, wire::ArrayConsistency consistency);
+std::uint64_t part_data_room(std::uint64_t octets, wire::ArrayConsistency consistency,
+                             const Layout& layout);
 /// Octets of its disk, with all that is between and around the data.
 std::uint64_t part_length(const wire::ArraySuperblock& superblock);
 constexpr bool has_journal(const wire::ArraySuperblock& superblock) {

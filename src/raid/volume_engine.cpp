@@ -209,6 +209,7 @@ Result<Plan> VolumeEngine::plan_part(const Run& run, std::uint64_t part) const {
             case UpkeepKind::rebuild:
                 return plan_rebuild(*layout_, health_, run.upkeep->targets, stripe, options);
             case UpkeepKind::scrub:
+                if (is_inquest(run)) return plan_inquest(*layout_, health_, stripe, options);
                 return plan_scrub(*layout_, health_, stripe, options);
             case UpkeepKind::repair:
                 return plan_repair(*layout_, health_, stripe, options);
@@ -247,7 +248,9 @@ Result<Plan> VolumeEngine::plan_fitting(Run& run) const {
         window = std::min(window, own_.window_limit());
     }
     run.part = run.length - run.done;
-    if (run.is_upkeep) run.part = std::min<std::uint64_t>(run.part, options_.upkeep_bytes);
+    if (run.is_upkeep)
+        run.part =
+            std::min<std::uint64_t>(run.part, is_inquest(run) ? slice_size : options_.upkeep_bytes);
     for (;;) {
         auto plan = plan_part(run, run.part);
         if (!plan || largest_window(*plan) <= window) return plan;
@@ -304,6 +307,12 @@ wire::TransactionNumber VolumeEngine::settled() const {
     return lowest;
 }
 
+std::optional<wire::TransactionNumber> VolumeEngine::prepared_by(
+    const wire::BoxIdentity& box) const {
+    auto found = prepared_.find(box);
+    return found == prepared_.end() ? std::nullopt : std::optional(found->second);
+}
+
 bool VolumeEngine::is_decided(wire::TransactionNumber transaction) const {
     auto is_it = [&](const Run& run) { return run.decided && run.transaction == transaction; };
     return std::ranges::any_of(runs_, is_it) || std::ranges::any_of(upkeeps_, is_it);
@@ -345,6 +354,7 @@ void VolumeEngine::start(RunPlace run) {
     run->begun = true;
     run->failed = run->committed = run->decided = run->sick = false;
     run->digests.clear();
+    run->row.clear();
     run->generation = volume_.generation;
     run->stage = Stage::running;
     const bool rebuilds = run->upkeep && run->upkeep->kind == UpkeepKind::rebuild;

@@ -27,6 +27,7 @@
 #include "raid/executed_commands.hpp"
 #include "raid/own_work.hpp"
 #include "raid/plan.hpp"
+#include "raid/stale_blocks.hpp"
 #include "raid/volume_requests.hpp"
 #include "raid/volume_status.hpp"
 
@@ -57,6 +58,8 @@ public:
     /// A block of this stripe is not what was written there; it is about to be found again.
     virtual void block_corrupt(BoxIndex, std::uint64_t) {}
     virtual void block_healed(BoxIndex, std::uint64_t) {}
+    /// The block at this home has missed a write; a scrub that mends is about to find it again.
+    virtual void block_stale(BoxIndex, std::uint64_t) {}
     /// It cannot be: too much of the row is lost.
     virtual void block_lost(BoxIndex, std::uint64_t) {}
     /// What was prepared for these rows does not agree: it was not committed.
@@ -119,6 +122,11 @@ public:
     wire::TransactionNumber settled() const;
     /// The last that was begun.
     wire::TransactionNumber last_transaction() const;
+    /// The last of which this box has said that it is lasting there: its journal knows it, or that
+    /// all of its time are settled, as long as the disk is what it was.
+    std::optional<wire::TransactionNumber> prepared_by(const wire::BoxIdentity& box) const;
+    /// What it has now is another part.
+    void forget_prepared(const wire::BoxIdentity& box) { prepared_.erase(box); }
     /// Whether this one is being committed: it will be, whatever happens.
     bool is_decided(wire::TransactionNumber transaction) const;
     /// What has been executed before: of a journal, and of this engine.
@@ -173,7 +181,9 @@ private:
         std::optional<Error> refusal;  ///< it is not tried again
         Plan plan;
         std::vector<Digest> digests;
-        std::size_t next = 0;  ///< the first order of the turn to come
+        std::uint64_t inquest_end = 0;  ///< up to there it goes slice by slice: something is wrong
+        std::vector<Testimony> row;     ///< what was said of one
+        std::size_t next = 0;           ///< the first order of the turn to come
         std::size_t unanswered = 0;
         Mask open = 0;  ///< boxes whose window is open
         bool own_open = false;
@@ -191,6 +201,7 @@ private:
     };
     using RunPlace = std::list<Run>::iterator;
 
+    static bool is_inquest(const Run& run) { return run.done < run.inquest_end; }
     static bool is_over(const Run& run) { return !run.request && !run.upkeep && !run.decided; }
     static bool is_due(const Run& run);
     static bool clash(const Run& a, const Run& b);
@@ -211,6 +222,8 @@ private:
     void note_corrupt(const Sent& sent, const wire::ArrayAnswer& answer);
     Result<Plan> plan_healing(Run& run);
     void healed(Run& run);
+    void note_testimony(const Sent& sent, const wire::ArrayAnswer& answer);
+    void judge_row(Run& run);
 
     // volume_detours.cpp: links that are broken
     bool must_detour(const Plan& plan, const Run& run) const;
@@ -256,6 +269,7 @@ private:
     std::list<Run> runs_;     ///< hosts', in the order they came
     std::list<Run> upkeeps_;  ///< ours
     std::map<CommandTicket, Sent> sent_;
+    std::map<wire::BoxIdentity, wire::TransactionNumber> prepared_;
     std::deque<std::uint32_t> free_windows_;  ///< the one longest unused first
     std::set<std::pair<std::uint8_t, std::uint8_t>> broken_links_;  ///< the lower place first
     std::set<std::pair<wire::HostSession, std::uint8_t>> broken_host_links_;

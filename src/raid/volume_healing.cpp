@@ -35,6 +35,7 @@ void VolumeManager::Life::begin(Work& work, Work::Purpose purpose, UpkeepKind ki
     work.checked = work.agrees = true;
     work.healed = 0;
     work.beyond_repair = false;
+    work.mends = scrub_.repairs;
     work.busy = true;
     engine_.submit(work);
 }
@@ -157,6 +158,10 @@ void VolumeManager::Life::block_corrupt(BoxIndex box, std::uint64_t stripe) {
 void VolumeManager::Life::block_healed(BoxIndex box, std::uint64_t stripe) {
     lost_.erase(stripe);
     say_of(VolumeEventKind::block_healed, number(box), {}, stripe);
+}
+
+void VolumeManager::Life::block_stale(BoxIndex box, std::uint64_t home) {
+    say_of(VolumeEventKind::block_stale, number(box), {}, home);
 }
 
 /// Said once: who rebuilds asks again and again.

@@ -197,6 +197,7 @@ private:
     void host_cut_off(BoxIndex box) override;
     void block_corrupt(BoxIndex box, std::uint64_t stripe) override;
     void block_healed(BoxIndex box, std::uint64_t stripe) override;
+    void block_stale(BoxIndex box, std::uint64_t home) override;
     void block_lost(BoxIndex box, std::uint64_t stripe) override;
     void audit_failed(std::span<const Band> bands) override;
 
@@ -206,6 +207,10 @@ private:
     void ask_for_recall(const wire::BoxIdentity& box);
     void recalled(const Told& what, const wire::ArrayAnswer& answer, ConstBuffer data_in);
     static bool has_committed(const BoxState& box, wire::TransactionNumber transaction);
+    static bool knows(const Recalled& recalled, wire::TransactionNumber transaction);
+    bool take_as_put_back(std::uint8_t index);
+    std::optional<std::uint8_t> put_back_before_us(
+        const std::map<std::uint8_t, Recalled>& known) const;
     void note_executed(const Recalled& recalled);
     void note_missed(std::uint8_t place, std::uint64_t home, std::uint64_t home_end);
     bool lacks_are_due() const;

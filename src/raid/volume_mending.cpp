@@ -2,6 +2,8 @@
 // Blocks that are not what was written, which their box has said instead of passing them on. The
 // request that found one makes it whole from the others, as if the box were absent for that one
 // row, and then begins again. Its rows are its own meanwhile: nobody writes what is being found.
+#include <algorithm>
+
 #include "raid/volume_engine.hpp"
 
 namespace weft::raid {
@@ -76,6 +78,46 @@ void VolumeEngine::healed(Run& run) {
         if (run.upkeep) ++run.upkeep->healed;
         owner_.block_healed(BoxIndex{place}, row.stripe);
     }
+}
+
+void VolumeEngine::note_testimony(const Sent& sent, const wire::ArrayAnswer& answer) {
+    Run& run = *sent.run;
+    const Piece& piece = run.plan.orders[sent.order].pieces.front();
+    const Column column = layout_->column_of(run.upkeep->stripe, sent.to.box);
+    auto found = std::ranges::find(run.row, column, &Testimony::column);
+    if (found == run.row.end()) found = run.row.insert(found, {.column = column});
+    const Digest said{.row = answer.row_digest, .diagonals = answer.diagonal_digests};
+    if (piece.verb == Verb::versions)
+        take_versions(said, piece.column, found->versions);
+    else
+        found->digest = said;
+}
+
+/// Of one slice of a part that does not add up: who has missed a write is named, and made anew from
+/// the others if that is wanted; then it is looked at again. Who cannot be named is not guessed.
+void VolumeEngine::judge_row(Run& run) {
+    std::vector<Digest> digests;
+    for (const Testimony& box : run.row) digests.push_back(box.digest);
+    if (digests_agree(*layout_, digests)) return;
+    const std::uint64_t stripe = run.upkeep->stripe;
+    const Mask columns = stale_columns(*layout_, run.row);
+    Ailing row{.stripe = stripe,
+               .offset = static_cast<std::uint32_t>(run.done),
+               .length = static_cast<std::uint32_t>(slice_size),
+               .places = 0};
+    for (const Testimony& box : run.row) {
+        if (!contains(columns, box.column)) continue;
+        const BoxIndex place = layout_->box_of(stripe, box.column);
+        row.places |= only(number(place));
+        ++counters_.stale_blocks;
+        owner_.block_stale(place, layout_->home_of(stripe) + run.done);
+    }
+    if (row.places == 0 || !run.upkeep->mends || ++run.times_sick > limits::heals) {
+        run.upkeep->agrees = false;
+        return;
+    }
+    run.ailing.push_back(row);
+    run.part = 0;
 }
 
 }  // namespace weft::raid

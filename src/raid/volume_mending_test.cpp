@@ -91,8 +91,8 @@ TEST(VolumeMending, IsDoneByReadingAlone) {
 
 /// Where a block of a part with checksums lies on its disk.
 std::size_t place_of(const ManagedVolume& volume, unsigned box, std::uint64_t home) {
-    const auto offset = volume.boxes[box]->box.superblock().data_offset;
-    return offset + home + (home / CheckedDisk::group_bytes + 1) * CheckedDisk::block;
+    const auto& superblock = volume.boxes[box]->box.superblock();
+    return superblock.data_offset + CheckedDisk::place_below(home, superblock.columns);
 }
 
 TEST(VolumeMending, IsDoneByTheChecksumsOfRealParts) {

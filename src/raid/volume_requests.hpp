@@ -50,8 +50,9 @@ public:
     UpkeepKind kind{};
     std::uint64_t stripe = 0;
     Mask targets = 0;
+    bool mends = false;  ///< of a scrub: what has missed a write is made anew, not only named
     bool checked = true, agrees = true;
-    unsigned healed = 0;         ///< blocks that did not match their checksum, and do now
+    unsigned healed = 0;         ///< blocks that were not what they should be, and are now
     bool beyond_repair = false;  ///< it has failed for one that nobody can find again
 
     virtual void completed(Result<void> outcome) = 0;

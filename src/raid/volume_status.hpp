@@ -20,6 +20,7 @@ enum class VolumeEventKind : std::uint8_t {
     box_lost,           ///< a member cannot be reached
     box_failed,         ///< a member is there and does not do what it must; `why`
     box_refused,        ///< what it says of the volume is not what we know; `why`
+    box_put_back,       ///< its part is an older copy, or its disk loses what it has flushed
     member_absent,      ///< lastingly: the volume goes on without it
     member_current,     ///< its rebuilding has ended
     box_placed,         ///< another box has taken the place
@@ -41,6 +42,7 @@ enum class VolumeEventKind : std::uint8_t {
     writes_lost,        ///< a box that cannot be spared lost its power; `number`: stripes unflushed
     block_corrupt,      ///< a block of this member is not what was written; `number`: its stripe
     block_healed,       ///< it was found again from the others; `number`: its stripe
+    block_stale,        ///< a block of this member missed a write; `number`: where on its part
     block_lost,         ///< it cannot be: whoever reads it is told; `number`: its stripe
     link_broken,        ///< two members do not reach each other; `number`: the other's place
     host_cut_off,       ///< a member does not reach a host that is there
@@ -104,6 +106,7 @@ struct VolumeCounters {
     std::uint64_t payload_octets = 0;  ///< of data by way of the controller
     std::uint64_t corrupt_blocks = 0;  ///< that did not match their checksum when they were read
     std::uint64_t healed_blocks = 0;   ///< and were found again from the others
+    std::uint64_t stale_blocks = 0;    ///< that a scrub found to have missed a write
 };
 
 struct VolumeStatus {

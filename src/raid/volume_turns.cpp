@@ -169,7 +169,12 @@ void VolumeEngine::take_answer(CommandTicket ticket, const wire::ArrayAnswer& an
     const bool scrubs = run.upkeep && run.upkeep->kind == UpkeepKind::scrub && !run.heals;
     const bool counts = journal_ && sent.to.kind == PartyKind::box && run.stage == Stage::running &&
                         is_counted(run.plan.orders[sent.order]);
-    if ((scrubs && run.stage == Stage::running) || counts)
+    if (counts && run.plan.orders[sent.order].prepares &&
+        answer.outcome == wire::ArrayOutcome::done)
+        prepared_[sent.box] = std::max(prepared_[sent.box], run.transaction);
+    if (scrubs && run.stage == Stage::running && is_inquest(run))
+        note_testimony(sent, answer);
+    else if ((scrubs && run.stage == Stage::running) || counts)
         run.digests.push_back({.row = answer.row_digest, .diagonals = answer.diagonal_digests});
     if (--run.unanswered == 0) turn_ended(sent.run);
 }
@@ -316,12 +321,13 @@ void VolumeEngine::run_failed(RunPlace run) {
 /// Of one part of a stripe; a column that is missing leaves nothing to compare.
 void VolumeEngine::judge_digests(Run& run) {
     if (!run.upkeep || run.upkeep->kind != UpkeepKind::scrub) return;
+    if (is_inquest(run)) return judge_row(run);
     const bool enough = layout_->level() == Level::mirror ? run.digests.size() > 1
                                                           : run.digests.size() == layout_->boxes();
     if (!enough)
         run.upkeep->checked = false;
     else if (!digests_agree(*layout_, run.digests))
-        run.upkeep->agrees = false;
+        run.inquest_end = run.done + std::exchange(run.part, 0);  // once more, and closely
 }
 
 void VolumeEngine::send_end(RunPlace run, wire::ArrayAction action) {

@@ -62,6 +62,7 @@ wire::ArraySuperblock RaidCluster::laid_out(wire::ArraySuperblock superblock) co
     superblock.journal_length =
         raid::journal_ring_offset + habits_.journal_blocks * wire::journal_block;
     superblock.data_offset += superblock.journal_length;
+    superblock.columns = layout_.data_columns();
     return superblock;
 }
 

@@ -84,8 +84,7 @@ std::uint64_t RaidCluster::transferred() const {
 std::uint64_t RaidCluster::offset_of(unsigned i, std::uint64_t home) const {
     const auto& known = places_[i].machine->box.superblock();
     if (!raid::has_journal(known)) return known.data_offset + home;
-    using Disk = raid::CheckedDisk;
-    return known.data_offset + home + (home / Disk::group_bytes + 1) * Disk::block;
+    return known.data_offset + raid::CheckedDisk::place_below(home, known.columns);
 }
 
 std::optional<std::uint64_t> RaidCluster::home_at(unsigned i, std::uint64_t offset) const {
@@ -93,10 +92,7 @@ std::optional<std::uint64_t> RaidCluster::home_at(unsigned i, std::uint64_t offs
     if (offset < known.data_offset) return std::nullopt;
     offset -= known.data_offset;
     if (!raid::has_journal(known)) return offset;
-    using Disk = raid::CheckedDisk;
-    constexpr std::uint64_t group = Disk::group_bytes + Disk::block;
-    if (offset % group < Disk::block) return std::nullopt;
-    return offset / group * Disk::group_bytes + offset % group - Disk::block;
+    return raid::CheckedDisk::home_at(offset, known.columns);
 }
 
 /// Of the checksum's own kind: a multiple of its polynomial, in the order of its bits, is what no
@@ -115,8 +111,8 @@ void RaidCluster::rot_home(unsigned i, std::uint64_t home, unsigned bit) {
 
 void RaidCluster::rot_checksum_of(unsigned i, std::uint64_t home, unsigned bit) {
     using Disk = raid::CheckedDisk;
-    const auto group = home / Disk::group_bytes;
-    const auto page = offset_of(i, group * Disk::group_bytes) - Disk::block;
+    const auto& known = places_[i].machine->box.superblock();
+    const auto page = known.data_offset + Disk::page_below(home, known.columns);
     constexpr auto size = Disk::block / (Disk::group_bytes / Disk::block);
     places_[i].disk->flip_bit(page + home % Disk::group_bytes / Disk::block * size + bit / 8,
                               bit % 8);

@@ -91,10 +91,13 @@ static_assert(wire_size<ArrayJournalRecord>() == 104);
 
 struct ArrayJournalExtent {
     std::uint64_t home = 0;
-    std::uint64_t length = 0;
+    std::uint32_t columns = 0;  ///< bit by bit
+    bool restores = false;      ///< made anew from the others: as new as they, not newer
+    std::uint32_t length = 0;
 
     static constexpr void describe(auto& v, auto& h) {
         v("home", h.home);
+        v.pack(bits<1>("restores", h.restores), bits<31>("columns", h.columns));
         v("length", h.length);
     }
     bool operator==(const ArrayJournalExtent&) const = default;
@@ -114,7 +117,9 @@ struct ArrayJournalMark {
 };
 static_assert(wire_size<ArrayJournalMark>() == 16);
 
-/// Of every 4 KiB at home, in the blocks between them. All zero: never written, and reads as zero.
+/// Of every 4 KiB at home, in the blocks between them. In those behind are versions: for each a
+/// number of 64 bits, twice that of the transaction, and one more if it was made anew. All zero:
+/// never written, and reads as zero.
 struct ArrayBlockChecksum {
     std::uint32_t crc32c = 0;
     std::uint32_t stamp = 0;  ///< the low half of the transaction that wrote it; never zero then

@@ -72,8 +72,9 @@ struct ArraySuperblock {
     std::uint64_t written = 0;  ///< counts up: the higher of two copies is the newer
     ClusterIdentity cluster{};
     BoxIdentity box{};
-    std::uint8_t place = 0;         ///< of the box in the volume
-    Epoch epoch{};                  ///< the highest that was obeyed; no lower one is
+    std::uint8_t place = 0;    ///< of the box in the volume
+    std::uint8_t columns = 0;  ///< whose versions lie among the data; 0: made before there were
+    Epoch epoch{};             ///< the highest that was obeyed; no lower one is
     std::uint64_t data_offset = 0;  ///< where home 0 is on the disk
     std::uint64_t data_length = 0;
     std::uint64_t journal_offset = 0;
@@ -86,7 +87,8 @@ struct ArraySuperblock {
         v.nested("cluster", h.cluster);
         v.nested("box", h.box);
         v("place", h.place);
-        v.pack(reserved<56>);
+        v("columns", h.columns);
+        v.pack(reserved<48>);
         v("epoch", h.epoch);
         v("data offset", h.data_offset);
         v("data length", h.data_length);

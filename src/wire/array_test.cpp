@@ -127,6 +127,7 @@ TEST(ArraySuperblock, SaysAllThereIsToKnowOfTheVolume) {
                                .cluster = {counting(0x10)},
                                .box = {counting(0x30)},
                                .place = 0,
+                               .columns = 2,
                                .epoch = Epoch{3},
                                .data_offset = 1 << 20,
                                .data_length = 1 << 30,

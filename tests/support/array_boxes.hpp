@@ -196,6 +196,7 @@ protected:
             made.journal_offset = 1u << 20;
             made.journal_length = 1u << 20;
             made.data_offset = 2u << 20;
+            made.columns = 2;
         }
         std::uint8_t i = 0;
         for (const auto* each : {&oak, &elm, &ash})

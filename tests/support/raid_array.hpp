@@ -186,13 +186,13 @@ private:
         if (raid::contains(damages, number(who.box)) && !prepared_.contains(who))
             block.all()[0] ^= std::byte{1};
         change = block;
-        if (piece.at == raid::as_change) {
+        if (counting_of(piece) == raid::as_change) {
             AlignedBytes old(piece.length);
             std::ranges::copy(home(who, piece), old.all().begin());
             xor_into(old.all(), change.all());
         }
         auto& mine = prepared_[who];
-        if (piece.at != raid::uncounted)
+        if (counting_of(piece) != raid::uncounted)
             mine.digest.add(digest_of(change.all(), piece.blend, piece.column, piece.home));
         mine.blocks.emplace_back(piece.home, std::move(block));
     }
@@ -267,6 +267,7 @@ private:
                 return prepare(who, piece);
             case raid::Verb::digest:
             case raid::Verb::flush:
+            case raid::Verb::versions:
                 return;
         }
     }

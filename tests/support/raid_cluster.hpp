@@ -235,13 +235,13 @@ public:
         superblock.data_length = stripes * layout.chunk_bytes();
         auto& volume = superblock.volume;
         volume.consistency = consistency;
-        lay_out(superblock);
         volume.volume.octets[0] = 2;
         volume.generation = wire::Generation{1};
         volume.level = static_cast<std::uint8_t>(layout.level());
         volume.boxes = layout.boxes();
         volume.chunk_bytes = layout.chunk_bytes();
         volume.stripes = stripes;
+        lay_out(superblock);
         for (std::uint8_t i = 0; i < layout.boxes(); ++i) {
             volume.members[i].box.octets[0] = static_cast<std::uint8_t>(10 + i);
             volume.members[i].state = wire::ArrayMemberState::current;
@@ -260,6 +260,8 @@ public:
         superblock.data_offset = 2 * wire::superblock_size;
         superblock.journal_offset = journal ? superblock.data_offset : 0;
         superblock.journal_length = journal ? journal_bytes : 0;
+        const auto layout = raid::layout_of(superblock.volume);
+        superblock.columns = journal && layout ? layout->data_columns() : std::uint8_t{0};
         superblock.data_offset += superblock.journal_length;
     }
     static constexpr std::uint64_t journal_bytes =

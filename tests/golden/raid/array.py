@@ -110,8 +110,9 @@ JOURNAL = [
         (number(8, 3 << 40 | 15), "note: transaction"), (HOST_IDENTITY, "host"),
         (number(8, 0x98), "host command")]),
     *sealed(journal_record(1, 2, 3, 17, 3 << 40 | 17) + [
-        (number(8, 4096) + number(8, 8192), "extent: home, length"),
-        (number(8, 1 << 20) + number(8, 4096), "extent: home, length"),
+        (number(8, 4096) + number(4, 0b101) + number(4, 8192), "extent: home, columns, length"),
+        (number(8, 1 << 20) + number(4, 1 << 31 | 0b10) + number(4, 4096),
+         "extent: home, columns, made anew, length"),
         (number(4, 1) + number(4, 2) + number(4, 3), "checksums of the blocks")]),
     *sealed(journal_record(2, 1, 0, 18, 3 << 40 | 17) + [
         (number(8, 3 << 40 | 17) + b"\x02" + bytes(7), "mark: committed")]),
@@ -131,7 +132,8 @@ THE_VOLUME = [
 
 SUPERBLOCK = [
     (b"WeftBox1", "key"), (number(8, 42), "written"), (CLUSTER, "cluster"), (BOX, "box"),
-    (b"\x00", "place"), (bytes(7), "reserved"), (number(8, 3), "epoch"),
+    (b"\x00", "place"), (b"\x02", "columns with versions"), (bytes(6), "reserved"),
+    (number(8, 3), "epoch"),
     (number(8, 1 << 20), "data offset"), (number(8, 1 << 30), "data length"),
     (number(8, 8192), "journal offset"), (number(8, 1 << 19), "journal length"), *THE_VOLUME,
 ]
