@@ -62,6 +62,7 @@ private:
     Result<void> perform(const BlockRequest& request, std::uint64_t before);
     void write(const BlockRequest& request);
     void flush(std::uint64_t before);
+    void make_last_stable();
 
     RaidAgenda& agenda_;
     RaidMemory octets_, stable_;

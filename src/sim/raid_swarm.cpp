@@ -197,7 +197,8 @@ bool RaidSwarm::may_disturb(unsigned box) {
 
 void RaidSwarm::disturb() {
     bool waits = !away_.empty() || !held_.empty();
-    for (unsigned i = 0; i < cluster_.boxes(); ++i) waits = waits || cluster_.disk(i).errors > 0;
+    for (unsigned i = 0; i < cluster_.boxes(); ++i)
+        waits = waits || cluster_.disk(i).errors > 0 || cluster_.has_lost_its_journal(i);
     for (const auto& member : cluster_.manager().status().members) waits = waits || member.failed;
     if (is_healthy() && !waits) {
         disturbed_.clear();
