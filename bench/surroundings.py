@@ -53,7 +53,8 @@ def enter_namespace(*targets, with_mounts=False):
     """Builds these, starts this program again inside a namespace, and furnishes that. It goes when
     its last process does. With mounts: what is mounted then is seen by us alone."""
     if MARK not in os.environ:
-        build(*targets)
+        if targets:
+            build(*targets)
         as_nobody = ["--map-root-user"] if os.geteuid() else []
         os.environ[MARK] = network_namespace()
         with_mounts = ["--mount"] if with_mounts else []

@@ -113,9 +113,9 @@ class Cluster:
         """Where they are, whichever is in office."""
         return ",".join(role.address() for role in (self.controller, *self.standbys.values()))
 
-    def start_box(self, name, size, listen="127.0.0.1:0"):
+    def start_box(self, name, size, listen="127.0.0.1:0", *more):
         box = self.role(name, "box", "serve", "--name", name, "--data", self.folder / name,
-                        "--size", size, "--listen", listen, "--key", self.key).start()
+                        "--size", size, "--listen", listen, "--key", self.key, *more).start()
         box.command[box.command.index("--listen") + 1] = box.address()
         self.boxes[name] = box
         return box

@@ -25,6 +25,7 @@ namespace {
 struct Wishes {
     std::string name, folder, size, listen, key;
     std::string files = "auto";
+    std::string group_commit = "on";
     bool as_json = false;
 };
 
@@ -106,6 +107,10 @@ int box_serve(const Command& self, const Arguments& arguments) {
                        "a file with the cluster's key: only a controller that has it is obeyed");
     options.add_option("--file-io", wishes.files, "how files are read and written")
         ->check(CLI::IsMember({"auto", "ring", "threads"}));
+    options
+        .add_option("--group-commit", wishes.group_commit,
+                    "off: no two writes share a write to a journal; for measuring alone")
+        ->check(CLI::IsMember({"on", "off"}));
     options.add_flag("--json", wishes.as_json, "news as JSON lines");
     if (auto leave = parse(self, options, arguments)) return *leave;
     const auto size = parse_size(wishes.size);
@@ -117,9 +122,11 @@ int box_serve(const Command& self, const Arguments& arguments) {
     const auto lock = lock_folder(wishes.folder);
     expect_to_know_parts(wishes.folder);
     auto world = make_world({.files = file_engine_of(wishes.files)});
-    node::BoxNode box(
-        *world,
-        {.name = wishes.name, .folder = wishes.folder, .size = *size, .key = read_key(wishes.key)});
+    node::BoxNode box(*world, {.name = wishes.name,
+                               .folder = wishes.folder,
+                               .size = *size,
+                               .key = read_key(wishes.key),
+                               .group_commit = wishes.group_commit == "on"});
     box.on_event([&](const std::string& what) {
         print_news(wishes.as_json ? show_json({{"event", "news"}, {"what", what}})
                                   : show_foreign(what));

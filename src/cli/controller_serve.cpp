@@ -119,6 +119,8 @@ node::ControllerNode::Options node_options(const Wishes& wishes, Ended before) {
         options.reach = parse_tcp(wishes.reach).value_or(Address::tcp(wishes.reach, 0));
     options.key = read_key(wishes.key);
     options.in_band = wishes.data_path == "inband";
+    // All a box has: the more writes are under way, the more of them share a wait for its disk.
+    options.volume.windows = node::BoxWindows::Options{}.windows;
     options.office.lease = std::chrono::milliseconds(std::lround(wishes.lease_seconds * 1000));
     options.office.standby = wishes.standby;
     // Who has stepped down lets the others go first.

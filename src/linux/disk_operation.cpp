@@ -37,7 +37,7 @@ void DiskOperation::begin(BlockRequest& request) {
             cursor_ = block::ScatterCursor(request.memory, 0, request.length);
             return move_next();
         case BlockOperation::flush:
-            return start(Step::making_durable, Kind::synchronize, 0);
+            return make_durable(0, 0);
         case BlockOperation::trim:
             return begin_trim();
         case BlockOperation::write_zeroes:
@@ -84,8 +84,16 @@ void DiskOperation::finished(std::int64_t outcome) {
     }
 }
 
+/// Past the cache the write itself can be durable. Through it a ring would keep all other writes of
+/// the file waiting for the disk, so a synchronization of just this range comes after it.
 int DiskOperation::durability() const {
-    return request_->durable ? RWF_DSYNC : 0;
+    return request_->durable && disk_.facts().direct ? RWF_DSYNC : 0;
+}
+
+void DiskOperation::make_durable(std::uint64_t from, std::uint64_t octets) {
+    offset = from;
+    length = octets;
+    start(Step::making_durable, Kind::synchronize, 0);
 }
 
 void DiskOperation::move_next() {
@@ -112,7 +120,7 @@ bool DiskOperation::is_brief() const {
     if (disk_.facts().direct) return false;
     if (request_->operation == BlockOperation::read)
         return request_->length <= limits::brief_read_bytes;
-    return !request_->durable && request_->length <= limits::brief_write_bytes &&
+    return request_->length <= limits::brief_write_bytes &&
            (request_->offset | request_->length) % page == 0;
 }
 
@@ -131,11 +139,11 @@ void DiskOperation::moved(std::size_t count) {
     done_ += count;
     if (step_ == Step::writing_zeroes) {
         if (left() > 0) return write_zeroes_next();
-        return complete({});
+        return end_change();
     }
     if (bounced_ && request_->operation == BlockOperation::read)
         copy_in({bounce_.get(), count}, cursor_);
-    if (left() == 0) return complete({});
+    if (left() == 0) return end_change();
     cursor_.advance(count);
     move_next();
 }
@@ -172,10 +180,12 @@ void DiskOperation::write_zeroes_next() {
     start(Step::writing_zeroes, Kind::write, durability());
 }
 
-/// Trims and zeroes have no flag for durability; a sync after them is the same.
 void DiskOperation::end_change() {
-    if (!request_->durable) return complete({});
-    start(Step::making_durable, Kind::synchronize, 0);
+    const bool is_write = step_ == Step::moving || step_ == Step::writing_zeroes;
+    const bool is_read = request_->operation == BlockOperation::read;
+    if (!request_->durable || is_read || (is_write && durability() != 0)) return complete({});
+    // Of trims what the file system knows has changed, which has no range.
+    make_durable(is_write ? request_->offset : 0, is_write ? request_->length : 0);
 }
 
 std::int64_t DiskOperation::on_thread() {

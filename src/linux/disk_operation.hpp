@@ -52,6 +52,7 @@ private:
     void begin_trim();
     void begin_zeroing();
     void write_zeroes_next();
+    void make_durable(std::uint64_t from, std::uint64_t octets);
     void end_change();
     std::int64_t find_extents();
     std::int64_t discard();

@@ -23,7 +23,7 @@ public:
     enum class Kind : std::uint8_t {
         read,         ///< `flags`: RWF_NOWAIT or nothing
         write,        ///< `flags`: RWF_DSYNC or nothing
-        synchronize,  ///< fdatasync
+        synchronize,  ///< fdatasync; of `length` octets from `offset` if that is not 0: or of all
         allocate,     ///< fallocate; `flags` is its mode
         advise,       ///< posix_fadvise; `flags` is the advice
         call,         ///< whatever on_thread() does: for system calls a ring does not have

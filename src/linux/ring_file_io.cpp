@@ -103,6 +103,9 @@ void RingFileIo::prepare(FileOperation& operation) {
             break;
         case FileOperation::Kind::synchronize:
             io_uring_prep_fsync(entry, descriptor, IORING_FSYNC_DATASYNC);
+            if (operation.length == 0 || operation.length > ~std::uint32_t{0}) break;
+            entry->off = operation.offset;
+            entry->len = static_cast<std::uint32_t>(operation.length);
             break;
         case FileOperation::Kind::allocate:
             io_uring_prep_fallocate(entry, descriptor, operation.flags,

@@ -32,6 +32,8 @@ public:
         std::uint64_t size = 0;  ///< what the disks of its parts may have together
         /// Of the cluster: only who proves to know it gives commands. Empty: whoever comes.
         std::string key{};
+        /// Off: every record of a journal is written alone. To measure what that costs.
+        bool group_commit = true;
         BoxWindows::Options windows{};
         ArrayLinks::Options links{};
         IscsiServer::Options server{};
@@ -133,7 +135,7 @@ private:
     Result<std::unique_ptr<BoxWindows>> take_windows();
     std::unique_ptr<BoxPart> make_part_on(std::unique_ptr<BlockDevice> disk) {
         BoxPartOwner& owner = *this;
-        return std::make_unique<BoxPart>(owner, world_, std::move(disk));
+        return std::make_unique<BoxPart>(owner, world_, std::move(disk), options_.group_commit);
     }
     void tell(const std::string& what) {
         if (hear_) hear_(what);

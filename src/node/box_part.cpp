@@ -46,6 +46,7 @@ void BoxPart::completed(Result<void> outcome) {
 /// Marks wait a moment for the next record: no flush is for them alone while there is work.
 void BoxPart::open_journal() {
     raid::JournaledDisk::Options options;
+    options.journal.groups = group_commit_;
     options.journal.marks_wait = [this] { marks_timer_->set(world_.now() + marks_wait_for); };
     journaled_ = std::make_unique<raid::JournaledDisk>(*disk_, superblock_, options);
     marks_timer_ = world_.make_timer([this] { journaled_->write_marks(); });

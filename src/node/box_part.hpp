@@ -33,8 +33,11 @@ public:
     /// From load() or create(): later, or from inside. May destroy the part if it has failed.
     using Told = std::function<void(Result<void>)>;
 
-    BoxPart(BoxPartOwner& owner, World& world, std::unique_ptr<BlockDevice> disk)
-        : owner_(owner), world_(world), disk_(std::make_unique<GrowingDisk>(std::move(disk))) {}
+    BoxPart(BoxPartOwner& owner, World& world, std::unique_ptr<BlockDevice> disk, bool group_commit)
+        : owner_(owner),
+          world_(world),
+          disk_(std::make_unique<GrowingDisk>(std::move(disk))),
+          group_commit_(group_commit) {}
     BoxPart(const BoxPart&) = delete;
     BoxPart& operator=(const BoxPart&) = delete;
 
@@ -85,6 +88,7 @@ private:
     BoxPartOwner& owner_;
     World& world_;
     std::unique_ptr<GrowingDisk> disk_;
+    bool group_commit_;
     std::unique_ptr<raid::JournaledDisk> journaled_;
     std::unique_ptr<Timer> marks_timer_;
     std::unique_ptr<BoxWindows> windows_;

@@ -27,13 +27,19 @@ public:
     void write(std::uint64_t at, std::vector<Buffer> from, Told told) {
         submit(BlockOperation::write, at, std::move(from), std::move(told));
     }
+    /// Told when it outlives the power; of what else was written that says nothing.
+    void write_durably(std::uint64_t at, std::vector<Buffer> from, Told told) {
+        submit(BlockOperation::write, at, std::move(from), std::move(told), true);
+    }
     void flush(Told told) { submit(BlockOperation::flush, 0, {}, std::move(told)); }
 
-    void submit(BlockOperation operation, std::uint64_t at, std::vector<Buffer> octets, Told told) {
+    void submit(BlockOperation operation, std::uint64_t at, std::vector<Buffer> octets, Told told,
+                bool durable = false) {
         auto& made = asked_.emplace_back(*this, std::move(octets), std::move(told));
         made.self = std::prev(asked_.end());
         made.operation = operation;
         made.offset = at;
+        made.durable = durable;
         disk_.submit(made);
     }
 

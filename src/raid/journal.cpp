@@ -151,24 +151,20 @@ JournalEntry Journal::add(JournalHead& head, std::span<const Buffer> blocks) {
     return entry;
 }
 
-/// In one piece, unless the ring ends amid it.
+/// In one piece, unless the ring ends amid it. Durably, rather than with a flush behind it: a flush
+/// would be for all that went home meanwhile, too, which can wait until a checkpoint.
 void Journal::write_group() {
     const std::uint64_t at = (group_.at + group_.written) % ring_length_;
     const std::uint64_t most = round_down(disk_.traits().maximum_transfer, journal_block);
     const std::uint64_t size = std::min({group_.length - group_.written, ring_length_ - at, most});
     group_.written += size;
-    asker_.write(region_.offset + journal_ring_offset + at, take_front(group_.octets, size),
-                 [this](Result<void> outcome) { group_written(outcome); });
+    asker_.write_durably(region_.offset + journal_ring_offset + at, take_front(group_.octets, size),
+                         [this](Result<void> outcome) { group_written(outcome); });
 }
 
 void Journal::group_written(Result<void> outcome) {
     if (!outcome) return fail(outcome.error());
     if (group_.written < group_.length) return write_group();
-    asker_.flush([this](Result<void> flushed) { group_flushed(flushed); });
-}
-
-void Journal::group_flushed(Result<void> outcome) {
-    if (!outcome) return fail(outcome.error());
     lasting_ = state_.sequence;
     writing_ = false;
     // What is told may append at once, and its group begin.
@@ -220,10 +216,8 @@ void Journal::write_checkpoint(std::size_t freed, JournalCheckpoint next, Told t
     checkpoint_told_ = std::move(told);
     checkpoint_octets_ = encode_journal_checkpoint(next_checkpoint_);
     const std::uint64_t slot = (state_.slot ^ 1) * wire::journal_checkpoint_bytes;
-    asker_.write(region_.offset + slot, {checkpoint_octets_}, [this](Result<void> written) {
-        if (!written) return checkpoint_ended(written);
-        asker_.flush([this](Result<void> flushed) { checkpoint_ended(flushed); });
-    });
+    asker_.write_durably(region_.offset + slot, {checkpoint_octets_},
+                         [this](Result<void> outcome) { checkpoint_ended(outcome); });
 }
 
 void Journal::checkpoint_ended(Result<void> outcome) {

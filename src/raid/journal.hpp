@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ring of a box's journal, where it is written: records and marks are appended, and told when
-// they are lasting. All that waits while the disk is busy goes there together, in one write and one
-// flush: the more writes there are at a time, the less each of them costs.
+// they are lasting. All that waits while the disk is busy goes there together, in one durable
+// write: the more writes there are at a time, the less each of them costs.
 //
 // Room is kept before it is needed, so that what was begun can always be ended: for every record
 // its mark, too. It comes free by checkpoints alone, from the oldest record on.
@@ -30,7 +30,7 @@ struct JournalEntry {
 };
 
 struct JournalOptions {
-    bool groups = true;  ///< off: every record has a write and a flush of its own
+    bool groups = true;  ///< off: every record has a durable write of its own
     /// If set, marks wait for the next record and go with it. This is called when they begin to:
     /// write_marks() a while later, if none came. Records of other rows then need not wait for a
     /// flush that is for marks alone.
@@ -114,7 +114,6 @@ private:
     JournalEntry add(JournalHead& head, std::span<const Buffer> blocks);
     void write_group();
     void group_written(Result<void> outcome);
-    void group_flushed(Result<void> outcome);
     void fail(Error why);
     void checkpoint_ended(Result<void> outcome);
 

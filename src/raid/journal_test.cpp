@@ -79,15 +79,15 @@ struct Ring {
     int marks = 0, failures = 0;
 };
 
-TEST(Journal, WritesAndFlushesTogetherWhatWaitsTogether) {
+TEST(Journal, WritesTogetherWhatWaitsTogether) {
     Ring one({});
-    const auto writes = one.disk.writes, flushes = one.disk.flushes;
+    const auto writes = one.disk.writes, durable = one.disk.durable_writes;
     ASSERT_TRUE(one.append(1, 1));  // on its way when the others come
     for (std::uint64_t i = 2; i < 6; ++i) ASSERT_TRUE(one.append(i, 1));
     one.disk.run();
     EXPECT_EQ(one.lasting, (std::vector<std::uint64_t>{1, 2, 3, 4, 5}));
     EXPECT_EQ(one.disk.writes - writes, 2u);
-    EXPECT_EQ(one.disk.flushes - flushes, 2u);
+    EXPECT_EQ(one.disk.durable_writes - durable, 2u);
     for (std::uint64_t i = 1; i < 6; ++i) one.mark(i);
     one.disk.run();
     EXPECT_EQ(one.marks, 5);
@@ -97,11 +97,11 @@ TEST(Journal, WritesAndFlushesTogetherWhatWaitsTogether) {
 
 TEST(Journal, WritesEachAloneIfItShall) {
     Ring one({.groups = false});
-    const auto flushes = one.disk.flushes;
+    const auto durable = one.disk.durable_writes;
     for (std::uint64_t i = 1; i < 5; ++i) ASSERT_TRUE(one.append(i, 1));
     for (std::uint64_t i = 1; i < 3; ++i) one.mark(i);
     one.disk.run();
-    EXPECT_EQ(one.disk.flushes - flushes, 6u);
+    EXPECT_EQ(one.disk.durable_writes - durable, 6u);
     EXPECT_EQ(one.lasting.size(), 4u);
     EXPECT_EQ(one.marks, 2);
 }
@@ -115,11 +115,11 @@ TEST(Journal, LetsMarksWaitForTheNextRecord) {
     EXPECT_FALSE(one.disk.step());
     EXPECT_TRUE(one.journal.has_waiting_marks());
     EXPECT_EQ(waits, 1);
-    const auto flushes = one.disk.flushes;
+    const auto durable = one.disk.durable_writes;
     ASSERT_TRUE(one.append(2, 1));
     one.disk.run();
     EXPECT_EQ(one.marks, 1);
-    EXPECT_EQ(one.disk.flushes - flushes, 1u);
+    EXPECT_EQ(one.disk.durable_writes - durable, 1u);
     one.mark(2);
     EXPECT_EQ(waits, 2);
     one.journal.write_marks();

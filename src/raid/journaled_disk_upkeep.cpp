@@ -99,7 +99,7 @@ void JournaledDisk::format(Told told) {
     run_ = 1;
     // What an earlier part left where the second will be must not be taken for it.
     auto zeroes = std::make_shared<std::vector<std::byte>>(2 * wire::journal_checkpoint_bytes);
-    asker_.write(region_.offset, {*zeroes}, [this, zeroes](Result<void> outcome) {
+    asker_.write_durably(region_.offset, {*zeroes}, [this, zeroes](Result<void> outcome) {
         if (!outcome || journal_.length() == 0) {
             failed_ = true;
             return end_recovery(outcome ? Result<void>{Error{.code = Code::malformed}} : outcome);

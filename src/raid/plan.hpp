@@ -42,9 +42,10 @@ struct PlanOptions {
     Style style = Style::vectored;
     PartialWrite partial = PartialWrite::modify;
     Ending ending = Ending::two_phase;
-    /// What is staged is made lasting before it is decided: the last order of a box before its
-    /// commit prepares, and the commit says nothing but that. Vectored, and never at once.
+    /// What is staged is made lasting before it is decided, and the commit says nothing but that it
+    /// is. Vectored, and never at once.
     bool journal = false;
+    Preparing preparing = Preparing::with_last;  ///< with a journal
 };
 
 /// Refusals of all of these: `malformed` for a range that is empty, not made of slices or too long

@@ -6,6 +6,13 @@
 #include <utility>
 
 namespace weft::raid {
+namespace {
+
+std::tuple<Phase, std::uint8_t> turn_of(const Order& order) {
+    return {order.phase, order.round};
+}
+
+}  // namespace
 
 std::uint32_t PlanBuilder::slot(Party party, std::uint32_t length) {
     auto& window = party.kind == PartyKind::box ? plan_.box_windows[number(party.box)]
@@ -34,7 +41,6 @@ void PlanBuilder::add(Turn turn, Party to, Label label, const Piece& piece) {
 /// From the end: a box's last order closes its window, unless a peer reaches into it then or later.
 void PlanBuilder::mark_last() {
     Mask seen = 0, reached = 0;
-    auto turn_of = [](const Order& order) { return std::tuple(order.phase, order.round); };
     auto& orders = plan_.orders;
     for (auto last = orders.rbegin(); last != orders.rend();) {
         auto first = std::find_if(last, orders.rend(), [&](const Order& order) {
@@ -73,17 +79,38 @@ Result<void> PlanBuilder::mark_prepares() {
 /// With a journal what a box shall write is said when it prepares, so that the commit need only say
 /// "now": to a box that has restarted since, or by another controller, it can say no more.
 void PlanBuilder::prepare_what_commits() {
+    std::list<Order> added;
     for (Order& commit : plan_.orders) {
         if (commit.phase != Phase::commit) continue;
-        auto prepare = std::ranges::find_if(plan_.orders, [&](const Order& order) {
+        auto last = std::ranges::find_if(plan_.orders, [&](const Order& order) {
             return order.prepares && order.to == commit.to;
         });
+        Order& prepare = order_to_prepare(*last, added);
         for (Piece piece : std::exchange(commit.pieces, {})) {
             piece.verb = Verb::prepare;
             plan_.to_prepare[number(commit.to.box)] += piece.length;
-            prepare->pieces.push_back(piece);
+            prepare.pieces.push_back(piece);
         }
     }
+    for (Order& order : added) plan_.orders.push_back(std::move(order));
+    std::ranges::stable_sort(plan_.orders, {}, turn_of);
+}
+
+/// The box's last before its commit; or a new one, in the next turn in which others still work.
+Order& PlanBuilder::order_to_prepare(Order& last, std::list<Order>& added) {
+    const auto later = std::ranges::find_if(plan_.orders, [&](const Order& order) {
+        return order.phase != Phase::commit && turn_of(order) > turn_of(last);
+    });
+    if (preparing_ != Preparing::beside_others || later == plan_.orders.end()) return last;
+    last.prepares = false;
+    added.push_back({.to = last.to,
+                     .phase = later->phase,
+                     .round = later->round,
+                     .command = last.command,
+                     .prepares = true,
+                     .closes = false,
+                     .pieces = {}});
+    return added.back();
 }
 
 Result<Plan> PlanBuilder::finish() {

@@ -3,6 +3,7 @@
 // per block. Whoever makes pieces says what they are for and need not know the style.
 #pragma once
 
+#include <list>
 #include <map>
 #include <tuple>
 
@@ -28,9 +29,18 @@ struct Label {
     std::uint8_t place = 0;  ///< among the orders of its turn; those of one place stay as made
 };
 
+/// When a box with a journal makes lasting what it has staged.
+enum class Preparing : std::uint8_t {
+    with_last,  ///< by the last order before its commit: no order is added
+    /// By an order of its own, in the turn after that: data is made lasting while parity is made
+    /// from it. An order more, and one wait for a disk less.
+    beside_others,
+};
+
 class PlanBuilder {
 public:
-    PlanBuilder(Style style, bool journal) : style_(style), journal_(journal) {}
+    PlanBuilder(Style style, bool journal, Preparing preparing)
+        : style_(style), journal_(journal), preparing_(preparing) {}
 
     /// Room in a party's window, which is the party's own until the request ends.
     std::uint32_t slot(Party party, std::uint32_t length);
@@ -44,11 +54,13 @@ private:
     void mark_last();
     Result<void> mark_prepares();
     void prepare_what_commits();
+    Order& order_to_prepare(Order& last, std::list<Order>& added);
 
     using Key = std::tuple<Phase, std::uint8_t, Party, Command, std::uint64_t>;
 
     Style style_;
     bool journal_;
+    Preparing preparing_;
     Plan plan_;
     std::map<Key, std::size_t> index_;  ///< of the order in plan_
     std::vector<std::uint8_t> places_;  ///< of the orders in plan_

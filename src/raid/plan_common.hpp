@@ -40,7 +40,7 @@ inline Result<void> check_losses(const Layout& layout, const Health& health, std
 /// nothing the paper has.
 inline PlanBuilder builder_for(const PlanOptions& options) {
     const bool vectored = options.path == DataPath::in_band || options.journal;
-    return {vectored ? Style::vectored : options.style, options.journal};
+    return {vectored ? Style::vectored : options.style, options.journal, options.preparing};
 }
 
 inline Mask data_columns_mask(const Layout& layout) {

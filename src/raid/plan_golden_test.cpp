@@ -29,6 +29,7 @@ const PlanOptions paper{.style = Style::paper};
 const PlanOptions tree{.topology = Topology::binary_tree};
 const PlanOptions in_band{.path = DataPath::in_band};
 const PlanOptions journal{.journal = true};
+const PlanOptions beside{.journal = true, .preparing = Preparing::beside_others};
 const PlanOptions baseline{.path = DataPath::in_band, .ending = Ending::at_once};
 
 void expect(const char* name, const Result<Plan>& plan) {
@@ -78,6 +79,8 @@ TEST(GoldenPlan, OfWritesWithBoxesLost) {
 
 TEST(GoldenPlan, OfWritesWithAJournal) {
     expect("journal_write_block", plan_write(raid5(), {}, {0, 4 * k}, journal));
+    expect("journal_write_block_beside", plan_write(raid5(), {}, {0, 4 * k}, beside));
+    expect("journal_write_stripe_raid6_beside", plan_write(raid6(), {}, {0, 256 * k}, beside));
     expect("journal_write_block_in_band",
            plan_write(raid5(), {}, {0, 4 * k}, {.path = DataPath::in_band, .journal = true}));
     expect("journal_write_block_raid6", plan_write(raid6(), {}, {0, 4 * k}, journal));

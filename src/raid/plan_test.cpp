@@ -49,12 +49,14 @@ std::vector<PlanOptions> all_options() {
     for (auto path : {DataPath::third_party, DataPath::in_band})
         for (auto topology : {Topology::star, Topology::binary_tree})
             for (auto partial : {PartialWrite::modify, PartialWrite::reconstruct})
-                list.push_back({.path = path,
-                                .topology = topology,
-                                .style = Style::vectored,
-                                .partial = partial,
-                                .ending = Ending::two_phase,
-                                .journal = true});
+                for (auto preparing : {Preparing::with_last, Preparing::beside_others})
+                    list.push_back({.path = path,
+                                    .topology = topology,
+                                    .style = Style::vectored,
+                                    .partial = partial,
+                                    .ending = Ending::two_phase,
+                                    .journal = true,
+                                    .preparing = preparing});
     return list;
 }
 
@@ -260,6 +262,37 @@ TEST(Plan, SendsNoOrderMoreWithAJournal) {
                     if (piece.verb == Verb::prepare) prepared[number(order.to.box)] += piece.length;
             }
             EXPECT_EQ(with.to_prepare, prepared) << "what a box must have room for";
+        }
+    }
+}
+
+/// Nobody who will have to be waited for makes anything lasting in a turn of its own before them.
+TEST(Plan, LetsDataBeMadeLastingWhileParityIsMade) {
+    const PlanOptions beside{.journal = true, .preparing = Preparing::beside_others};
+    auto turn_of = [](const Order& order) { return std::tuple(order.phase, order.round); };
+    for (const auto& shape : shapes()) {
+        auto layout = *Layout::make(shape.level, shape.boxes, shape.chunk);
+        RaidArray array(layout, 7, 17);
+        for (int i = 0; i < 20; ++i) {
+            const Health health = draw_health(array, layout);
+            const Range range = draw_range(array);
+            const auto plan = *plan_write(layout, health, range, beside);
+            const auto merged = *plan_write(layout, health, range, {.journal = true});
+            EXPECT_EQ(plan.to_prepare, merged.to_prepare);
+            EXPECT_TRUE(std::ranges::is_sorted(plan.orders, {}, turn_of)) << to_text(plan);
+            const auto first_work = turn_of(plan.orders.front());
+            const bool one_turn =
+                turn_of(merged.orders.front()) ==
+                turn_of(*std::ranges::find_if(
+                    merged.orders.rbegin(), merged.orders.rend(),
+                    [](const Order& order) { return order.phase != Phase::commit; }));
+            std::size_t added = 0;
+            for (const auto& order : plan.orders) {
+                if (!order.prepares) continue;
+                if (!one_turn) EXPECT_NE(turn_of(order), first_work) << to_text(plan);
+                added += order.pieces.front().verb == Verb::prepare ? 1 : 0;
+            }
+            EXPECT_EQ(plan.orders.size(), merged.orders.size() + added) << to_text(plan);
         }
     }
 }

@@ -104,7 +104,7 @@ Result<Plan> plan_inquest(const Layout& layout, const Health& health, StripeRun 
 }
 
 Result<Plan> plan_flush(const Layout& layout, const Health& health) {
-    PlanBuilder builder(Style::vectored, false);
+    PlanBuilder builder(Style::vectored, false, Preparing::with_last);
     // A box that is being rebuilt gets what is written meanwhile, from its first stripe on.
     const Mask absent = health.out_of_reach();
     for (std::uint8_t box = 0; box < layout.boxes(); ++box)

@@ -199,6 +199,7 @@ bool VolumeEngine::goes_in_band(const Run& run) const {
 Result<Plan> VolumeEngine::plan_part(const Run& run, std::uint64_t part) const {
     PlanOptions options = options_.plan;
     options.journal = journal_;
+    if (!run.upkeep) options.preparing = Preparing::beside_others;  // somebody waits for it
     if (goes_in_band(run)) options.path = DataPath::in_band;
     if (run.anew) options.partial = PartialWrite::reconstruct;
     if (run.upkeep) {

@@ -61,8 +61,11 @@ protected:
         const auto volume = photos.status().volume;
         const auto layout = *raid::layout_of(volume);
         const auto health = raid::health_of(volume);
-        const raid::PlanOptions options{.path = GetParam().way.path,
-                                        .topology = GetParam().way.topology};
+        const raid::PlanOptions options{
+            .path = GetParam().way.path,
+            .topology = GetParam().way.topology,
+            .journal = volume.consistency == wire::ArrayConsistency::journal,
+            .preparing = raid::Preparing::beside_others};
         return operation == BlockOperation::read ? *plan_read(layout, health, range, options)
                                                  : *plan_write(layout, health, range, options);
     }

@@ -99,11 +99,20 @@ struct Leavings {
     raid::VolumeCounters counters;                        ///< after the writes alone
 };
 
+/// Behind the journal, and between checksums.
 std::vector<std::byte> data_of(Photos& photos, const std::string& box) {
     const auto volume = photos.status().volume;
     std::vector<std::byte> octets(volume.stripes * volume.chunk_bytes);
-    for (const auto& [path, disk] : photos.array.world.disks())
-        if (path.starts_with("/" + box + "/")) disk->peek(raid::part_data_offset, octets);
+    EXPECT_EQ(volume.consistency, wire::ArrayConsistency::journal);
+    std::uint64_t place = raid::part_data_offset + raid::part_journal_length(octets.size());
+    for (Buffer rest(octets); !rest.empty();) {
+        const auto part = rest.first(std::min(rest.size(), raid::CheckedDisk::group_bytes));
+        place += raid::CheckedDisk::block;
+        for (const auto& [path, disk] : photos.array.world.disks())
+            if (path.starts_with("/" + box + "/")) disk->peek(place, part);
+        place += part.size();
+        rest = rest.subspan(part.size());
+    }
     return octets;
 }
 

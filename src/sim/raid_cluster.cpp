@@ -331,10 +331,13 @@ void RaidCluster::cut_power(unsigned i) {
 }
 
 /// A journal that could not be written takes nothing any more, until somebody starts the box anew.
+bool RaidCluster::has_lost_its_journal(unsigned i) const {
+    const auto& machine = places_[i].machine;
+    return machine && machine->journaled && machine->journaled->has_failed();
+}
+
 bool RaidCluster::restart_if_failed(unsigned i) {
-    if (!places_[i].machine) return false;
-    const auto& journaled = places_[i].machine->journaled;
-    if (!journaled || !journaled->has_failed()) return false;
+    if (!has_lost_its_journal(i)) return false;
     places_[i].disk->errors = 0;
     cut_power(i);
     return true;

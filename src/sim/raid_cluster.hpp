@@ -108,6 +108,8 @@ public:
     void cut_power(unsigned i);
     /// True: it had to be.
     bool restart_if_failed(unsigned i);
+    /// It takes nothing any more, whether or not somebody has noticed.
+    bool has_lost_its_journal(unsigned i) const;
     /// It answers nothing for a while, and then all.
     void hold(unsigned i, bool held);
     /// Another takes office. The one before goes on sending, if `old_goes_on`.

@@ -42,7 +42,7 @@ Result<void> RaidDisk::perform(const BlockRequest& request, std::uint64_t before
     if (request.operation == BlockOperation::flush) return flush(before), Result<void>{};
     if (request.operation == BlockOperation::write) {
         write(request);
-        if (request.durable) flush(writes_);
+        if (request.durable) make_last_stable();
         return {};
     }
     auto at = octets_.all().subspan(request.offset);
@@ -99,6 +99,23 @@ void RaidDisk::flush(std::uint64_t before) {
              at += block)
             if (!damaged_.contains(oldest.offset + at)) damaged_at_rest_.erase(oldest.offset + at);
         unstable_.pop_front();
+    }
+}
+
+/// That write alone, however many wait before it. What older ones left in its place is gone: they
+/// cannot come back over it.
+void RaidDisk::make_last_stable() {
+    if (lies || unstable_.empty() || unstable_.back().number != writes_) return;
+    const Write last = std::move(unstable_.back());
+    unstable_.pop_back();
+    std::ranges::copy(last.octets, stable_.all().subspan(last.offset).begin());
+    for (Write& older : unstable_) {
+        const auto begin = std::max(older.offset, last.offset);
+        const auto end =
+            std::min(older.offset + older.octets.size(), last.offset + last.octets.size());
+        if (begin >= end) continue;
+        std::memcpy(older.octets.data() + (begin - older.offset),
+                    last.octets.data() + (begin - last.offset), end - begin);
     }
 }
 

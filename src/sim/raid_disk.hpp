@@ -84,6 +84,7 @@ private:
     void write(const BlockRequest& request);
     void note_damage(std::uint64_t offset, std::size_t size);
     void flush(std::uint64_t before);
+    void make_last_stable();
 
     RaidAgenda& agenda_;
     RaidMemory octets_, stable_;

@@ -76,7 +76,8 @@ bool RaidSwarm::may_damage(unsigned box, std::uint64_t home) {
 void RaidSwarm::disturb() {
     bool waits = !away_.empty() || !held_.empty();
     for (unsigned i = 0; i < cluster_.machines(); ++i)
-        waits = waits || (cluster_.has_part(i) && cluster_.disk(i).errors > 0);
+        waits = waits || cluster_.has_lost_its_journal(i) ||
+                (cluster_.has_part(i) && cluster_.disk(i).errors > 0);
     for (const auto& member : cluster_.manager().status().members) waits = waits || member.failed;
     // A box may have failed amid a commit, and the controller not have heard of it yet.
     waits = waits || (is_fragile_ && !all_answered());

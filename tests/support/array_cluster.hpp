@@ -129,17 +129,10 @@ public:
         ASSERT_FALSE(*told) << **told;
         ASSERT_TRUE(box->listen(where));
     }
-    /// What it was doing must have ended, or the deaf rest of it could not be taken apart.
-    void cut_power(const std::string& name) {
-        world.host(machine_of(name)).power_cut();
-        world.host(machine_of(name)).power_on();
-        boxes[name]->stop();
-        EXPECT_TRUE(run_until([&] { return boxes[name]->quiet(); }));
-        boxes.erase(name);
-    }
-
-    /// The same amid whatever they do: nothing they say is heard any more, their disks lose what
-    /// was not flushed. The rest of them is taken apart when that has ended.
+    void cut_power(const std::string& name) { go_dark({name}); }
+    /// Amid whatever they do, as what was answered may still be on its way home: nothing they say
+    /// is heard any more, their disks lose what was not flushed. The rest of them is taken apart
+    /// when that has ended.
     void go_dark(const std::vector<std::string>& dark) {
         for (const auto& name : dark) {
             world.network().power_cut(machine_of(name));

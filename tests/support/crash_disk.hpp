@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A disk that remembers what a power cut could do to it. What is asked waits until a step takes it,
 // in an order that is drawn; what was written and not flushed may be lost, kept, or torn between
-// two sectors, each write for itself.
+// two sectors, each write for itself. A durable write is lasting when it is answered, and no other
+// because of it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -106,7 +107,7 @@ public:
     std::mt19937_64 random;
     bool answers_at_once = false;
     bool fails = false;
-    std::size_t writes = 0, flushes = 0;
+    std::size_t writes = 0, durable_writes = 0, flushes = 0;
 
 private:
     struct Asked {
@@ -141,10 +142,24 @@ private:
             ++writes;
             block::copy_out({request.memory, 0, octets.size()}, octets);
             now_.write(request.offset, octets);
+            if (request.durable) return make_lasting(request.offset, octets);
             doubtful_.emplace_back(request.offset, std::move(octets));
         } else if (request.operation == BlockOperation::read) {
             now_.read(request.offset, octets);
             block::copy_in(octets, {request.memory, 0, octets.size()});
+        }
+    }
+
+    /// What is older and doubtful in its place cannot come back over it.
+    void make_lasting(std::uint64_t at, ConstBuffer octets) {
+        ++durable_writes;
+        lasting_.write(at, octets);
+        for (auto& [older_at, older] : doubtful_) {
+            const auto begin = std::max(older_at, at);
+            const auto end = std::min(older_at + older.size(), at + octets.size());
+            if (begin < end)
+                std::ranges::copy(octets.subspan(begin - at, end - begin),
+                                  older.begin() + static_cast<std::ptrdiff_t>(begin - older_at));
         }
     }
 

@@ -66,7 +66,7 @@ public:
     AlignedBytes lasting{0};  ///< as of the last flush: what is left when the power goes
     bool broken = false;
     bool answers_at_once = false;
-    int flushes = 0;
+    int flushes = 0, durable_writes = 0;
     std::set<std::uint64_t> rotten;  ///< blocks that read as another checksum's, until written
 
 private:
@@ -91,7 +91,18 @@ private:
                 std::ranges::copy(at.first(part.size()), part.begin());
             at = at.subspan(part.size());
         }
+        if (request.operation == BlockOperation::write && request.durable) make_lasting(request);
         return {};
+    }
+    void make_lasting(const BlockRequest& request) {
+        ++durable_writes;
+        if (lasting.size() < octets.size()) {  // nothing was, so far
+            AlignedBytes larger(octets.size());
+            std::ranges::copy(lasting.all(), larger.all().begin());
+            lasting = larger;
+        }
+        std::ranges::copy(octets.all().subspan(request.offset, request.length),
+                          lasting.all().subspan(request.offset).begin());
     }
     Agenda& agenda_;
 };
