@@ -201,13 +201,6 @@ void VolumeManager::Life::box_failed(BoxIndex suspect, BoxIndex reporter,
     see_to_it();
 }
 
-void VolumeManager::Life::no_room(BoxIndex) {
-    retry_after_ = std::clamp<Duration>(retry_after_ * 2, 1ms, 200ms);
-    retry_timer_.ask(retry_after_);
-    calm_timer_.stop();
-    calm_timer_.ask(10s);
-}
-
 /// Whether the volume could do without it too, besides those that are on their way out.
 bool VolumeManager::Life::can_count_out(std::uint8_t place) const {
     const auto layout = layout_of(volume_);
@@ -226,23 +219,6 @@ void VolumeManager::Life::count_out(std::uint8_t place, ArrayOutcome why) {
     if (!box || box->facts.failed || !can_count_out(place)) return;
     box->facts.failed = true;
     say_of(VolumeEventKind::box_failed, place, why);
-}
-
-/// Neither has fallen out with anybody else: it is the link, and there is a way around it.
-bool VolumeManager::Life::is_between_two_alone(const Complaint& complaint) {
-    const auto& [suspect, reporter, why] = complaint;
-    if (suspect == reporter || why != ArrayOutcome::passive_side_failed) return false;
-    if (partners_[suspect].size() > 1 || partners_[reporter].size() > 1) return false;
-    if (!engine_.can_detour()) return false;
-    engine_.avoid(suspect, reporter);
-    link_timer_.ask(60s);  // then it is tried again
-    say_of(VolumeEventKind::link_broken, suspect, why, reporter);
-    return true;
-}
-
-void VolumeManager::Life::host_cut_off(BoxIndex box) {
-    link_timer_.ask(60s);
-    say_of(VolumeEventKind::host_cut_off, number(box));
 }
 
 /// Of two that do not reach each other, the one with more such partners; of equals the one that
