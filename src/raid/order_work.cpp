@@ -259,7 +259,11 @@ void OrderWork::ask_peer(Step& step, Buffer memory) {
 
 void OrderWork::step_ended(Step& step, Result<void> outcome) {
     const bool is_read = step.at == At::disk && pieces()[step.piece].verb == Verb::send_home;
-    if (outcome && is_read) return ask_peer(step, step.landed);
+    // Whom it was for may have been served by others: where it can still be kept back, it is.
+    if (outcome && is_read && stopping_)
+        unsent_ = true;
+    else if (outcome && is_read)
+        return ask_peer(step, step.landed);
     step.result = outcome;
     step.ended = true;
     advance();
@@ -295,7 +299,7 @@ void OrderWork::name_block(const Step& step, std::uint64_t at) {
 }
 
 void OrderWork::end() {
-    if (!failed_ && next_ < pieces().size())
+    if (!failed_ && (unsent_ || next_ < pieces().size()))
         result_.outcome = wire::ArrayOutcome::unknown_transaction;  // it was stopped
     const OrderResult result = result_;
     owner_.order_ended(*this, result);

@@ -112,6 +112,7 @@ private:
     std::size_t landing_end_ = 0;
     bool advancing_ = false;
     bool stopping_ = false;
+    bool unsent_ = false;  ///< something that was read is not sent any more
     bool failed_ = false;
     OrderResult result_{};
 };

@@ -216,13 +216,6 @@ void VolumeManager::Life::box_failed(BoxIndex suspect, BoxIndex reporter,
     see_to_it();
 }
 
-void VolumeManager::Life::no_room(BoxIndex) {
-    retry_after_ = std::clamp<Duration>(retry_after_ * 2, 1ms, 200ms);
-    retry_timer_.ask(retry_after_);
-    calm_timer_.stop();
-    calm_timer_.ask(10s);
-}
-
 /// Whether the volume could do without it too, besides those that are on their way out.
 bool VolumeManager::Life::can_count_out(std::uint8_t place) const {
     const auto layout = layout_of(volume_);
@@ -249,24 +242,7 @@ void VolumeManager::Life::count_out(std::uint8_t place, ArrayOutcome why) {
     // Nothing is wrong with it but the way to it, which may be mended. A rebuild for every try is
     // dear, so there are fewer and fewer.
     box->minutes_out = 1u << std::min(box->fallen_out++, 6u);
-    link_timer_.ask(60s);
-}
-
-/// A minute has passed: links may be there again.
-void VolumeManager::Life::try_links_again() {
-    engine_.avoid_nothing();
-    for (auto& [identity, box] : boxes_) {
-        if (!box.facts.failed) {
-            box.fallen_out = 0;
-            continue;
-        }
-        if (box.minutes_out == 0) continue;
-        link_timer_.ask(60s);
-        if (--box.minutes_out > 0) continue;
-        box.facts.failed = false;
-        box.complaints = 0;
-        if (box.has_session && !box.greeted) greet(identity, box);
-    }
+    link_timer_.ask(links_rest);
 }
 
 /// Of two that do not reach each other, the one with more such partners; of equals the one that
@@ -274,25 +250,6 @@ void VolumeManager::Life::try_links_again() {
 std::uint8_t VolumeManager::Life::to_blame(const Complaint& complaint) {
     const auto& [suspect, reporter, why] = complaint;
     return partners_[reporter].size() > partners_[suspect].size() ? reporter : suspect;
-}
-
-/// Neither has fallen out with anybody else, or who has cannot be spared: it is the link, and there
-/// is a way around it.
-bool VolumeManager::Life::goes_around(const Complaint& complaint) {
-    const auto& [suspect, reporter, why] = complaint;
-    if (suspect == reporter || why != ArrayOutcome::passive_side_failed) return false;
-    const bool are_alone = partners_[suspect].size() <= 1 && partners_[reporter].size() <= 1;
-    if (!are_alone && can_count_out(to_blame(complaint))) return false;
-    if (!engine_.can_detour()) return false;
-    engine_.avoid(suspect, reporter);
-    link_timer_.ask(60s);  // then it is tried again
-    say_of(VolumeEventKind::link_broken, suspect, why, reporter);
-    return true;
-}
-
-void VolumeManager::Life::host_cut_off(BoxIndex box) {
-    link_timer_.ask(60s);
-    say_of(VolumeEventKind::host_cut_off, number(box));
 }
 
 std::set<std::uint8_t> VolumeManager::Life::blamed() {

@@ -7,13 +7,45 @@
 
 namespace weft::raid {
 
-void VolumeEngine::avoid(std::uint8_t place, std::uint8_t other) {
-    broken_links_.insert(std::minmax(place, other));
+bool VolumeEngine::avoid(std::uint8_t place, std::uint8_t other) {
+    const Link link = std::minmax(place, other);
+    const bool tried_in_vain = tried_links_.erase(link) != 0;
+    return broken_links_.insert(link).second && !tried_in_vain;
 }
 
-void VolumeEngine::avoid_nothing() {
+void VolumeEngine::try_links() {
+    tried_links_.merge(broken_links_);
     broken_links_.clear();
-    broken_host_links_.clear();
+    // Of hosts that did nothing since they were last on trial nobody knows whether they are there.
+    tried_host_links_ = std::exchange(broken_host_links_, {});
+}
+
+Mask VolumeEngine::unreached_by(std::uint8_t place) const {
+    Mask others = 0;
+    for (const auto* links : {&broken_links_, &tried_links_})
+        for (const auto& [one, other] : *links)
+            if (one == place || other == place) others |= only(one == place ? other : one);
+    return others;
+}
+
+bool VolumeEngine::misses_host(std::uint8_t place) const {
+    const auto is_its = [&](const HostLink& link) { return link.second == place; };
+    return std::ranges::any_of(broken_host_links_, is_its) ||
+           std::ranges::any_of(tried_host_links_, is_its);
+}
+
+/// What was ordered is done: the links it went over are well.
+void VolumeEngine::note_links(const Sent& sent) {
+    if (tried_links_.empty() && tried_host_links_.empty()) return;
+    if (sent.to.kind != PartyKind::box) return;
+    const std::uint8_t place = number(sent.to.box);
+    for (const Party& party : sent.parties) {
+        if (party == the_host && tried_host_links_.erase({sent.run->host, place}) != 0)
+            owner_.host_reached(sent.to.box);
+        if (party.kind != PartyKind::box) continue;
+        if (tried_links_.erase(std::minmax(place, number(party.box))) != 0)
+            owner_.link_mended(sent.to.box, party.box);
+    }
 }
 
 bool VolumeEngine::must_detour(const Plan& plan, const Run& run) const {
@@ -34,8 +66,13 @@ bool VolumeEngine::must_detour(const Plan& plan, const Run& run) const {
 bool VolumeEngine::goes_around_host(const Sent& sent) {
     if (goes_in_band(*sent.run) || !can_detour() || sent.to.kind != PartyKind::box) return false;
     if (broken_host_links_.size() >= limits::requests) return false;
-    if (broken_host_links_.insert({sent.run->host, number(sent.to.box)}).second)
-        owner_.host_cut_off(sent.to.box);
+    // The host is ourselves: who does not reach us cannot bring us anything either.
+    const HostRequest* request = sent.run->request;
+    if (request && request->memory.identity == options_.own.identity) return false;
+    const HostLink link{sent.run->host, number(sent.to.box)};
+    const bool tried_in_vain = tried_host_links_.erase(link) != 0;
+    const bool is_new = broken_host_links_.insert(link).second && !tried_in_vain;
+    owner_.host_cut_off(sent.to.box, is_new);
     return true;
 }
 

@@ -19,7 +19,7 @@ std::uint32_t largest_window(const Plan& plan) {
 }  // namespace
 
 VolumeEngine::VolumeEngine(VolumeEngineOwner& owner, const VolumeEngineOptions& options)
-    : owner_(owner), options_(options), own_(*this, options.own) {
+    : owner_(owner), options_(options), own_(*this, options.own), paces_(options.hedge) {
     for (std::uint32_t window = 0; window < options.windows; ++window)
         free_windows_.push_back(window);
 }
@@ -34,6 +34,8 @@ Result<void> VolumeEngine::set_volume(wire::ClusterIdentity cluster, wire::Epoch
     journal_ = volume.consistency == wire::ArrayConsistency::journal;
     halted_ = false;
     given_up_.reset();
+    for (std::uint8_t place = 0; place < volume.boxes; ++place)
+        if (volume.members[place].state == wire::ArrayMemberState::absent) paces_.forget(place);
     try_again();
     return {};
 }
@@ -96,6 +98,7 @@ void VolumeEngine::submit(HostRequest& request) {
     }
     run.exclusive = request.operation == HostOperation::write;
     run.anew = request.repeated && !journal_;
+    request.story = {.since = now_};
     runs_.push_back(std::move(run));
     start_what_may();
 }
@@ -126,6 +129,12 @@ bool VolumeEngine::has_stuck() const {
     return std::ranges::any_of(runs_, &Run::stuck);
 }
 
+std::size_t VolumeEngine::writes_waiting() const {
+    return static_cast<std::size_t>(std::ranges::count_if(runs_, [](const Run& run) {
+        return run.exclusive && run.request && run.stage == Stage::waiting;
+    }));
+}
+
 std::vector<Band> VolumeEngine::bands_under_way() const {
     std::vector<Band> bands;
     for (const Run& run : runs_)
@@ -151,7 +160,8 @@ bool VolumeEngine::is_due(const Run& run) {
 
 /// Those that came earlier and touch the same rows go first, if one of the two writes.
 bool VolumeEngine::may_start(const Run& run) const {
-    if (run.stage != Stage::waiting || run.stuck || run.held) return false;
+    if (run.stage != Stage::waiting || run.stuck || run.held || run.lacks_window) return false;
+    if (!writes_have_their_windows(run)) return false;
     for (const Run& upkeep : upkeeps_)
         if ((upkeep.stage != Stage::waiting || (is_due(upkeep) && !run.begun)) &&
             clash(upkeep, run))
@@ -164,7 +174,8 @@ bool VolumeEngine::may_start(const Run& run) const {
 }
 
 bool VolumeEngine::upkeep_may_start(Run& run) const {
-    if (run.stage != Stage::waiting || run.held) return false;
+    if (run.stage != Stage::waiting || run.held || run.lacks_window) return false;
+    if (!writes_have_their_windows(run)) return false;
     for (const Run& other : upkeeps_)
         if (&other != &run && other.stage != Stage::waiting && clash(other, run)) return false;
     for (const Run& host : runs_) {
@@ -221,8 +232,7 @@ Result<Plan> VolumeEngine::plan_part(const Run& run, std::uint64_t part) const {
     const HostRequest& request = *run.request;
     if (request.operation == HostOperation::flush) return plan_flush_if_any();
     const Range range{request.range.offset + run.done, part};
-    if (request.operation == HostOperation::read)
-        return plan_read(*layout_, health_, range, options);
+    if (request.operation == HostOperation::read) return plan_reading(run, range, options);
     auto plan = plan_write(*layout_, health_, range, options);
     if (plan && request.durable && !journal_) flush_after_commit(*plan);
     return plan;
@@ -284,6 +294,7 @@ bool VolumeEngine::is_held(Run& run) {
     if (!run.exclusive || rebuilds || owner_.may_write(run.bands)) return false;
     run.stage = Stage::waiting;
     run.held = true;
+    tell(run, WaitsFor::volume, now_);
     return true;
 }
 
@@ -331,32 +342,53 @@ void VolumeEngine::start(RunPlace run) {
         answer(*run, {});
         return erase(run);
     }
+    if (run->served != 0) {
+        run->done += std::exchange(run->served, 0);
+        if (run->done == run->length) {
+            answer(*run, {});
+            return erase(run);
+        }
+    }
     if (is_held(*run)) return;
+    run->around = is_host_read(*run) ? run->late | paces_.to_avoid(now_) : 0;
     run->heals = !run->ailing.empty();
     run->detours = false;
     if (auto good = make_up_for(*run); !run->heals && !good) return refuse(run, good.error());
     auto plan = run->heals ? plan_healing(*run) : plan_next(*run);
     if (!plan) return refuse(run, plan.error());
-    const std::uint32_t window = free_windows_.front();
-    const wire::TransactionNumber transaction = number_of(++transactions_);
+    const auto window = take_window(*plan);
+    if (!window) {  // those that are free are still in use at a box it needs
+        run->stage = Stage::waiting;
+        run->lacks_window = lacks_windows_ = true;
+        return;
+    }
+    const wire::TransactionNumber transaction = next_transaction(*window);
     if (plan->controller_window > 0) {
         Buffer local = run->request ? run->request->local : Buffer{};
         if (!local.empty()) local = local.subspan(run->done);
-        auto opened = own_.open(window, owner_.own_window_tag(window, transaction),
+        auto opened = own_.open(*window, owner_.own_window_tag(*window, transaction),
                                 plan->controller_window, local);
-        if (!opened) return refuse(run, opened.error());
+        if (!opened) {
+            give_window_back(*window);
+            return refuse(run, opened.error());
+        }
     }
-    free_windows_.pop_front();
     run->own_open = plan->controller_window > 0;
-    run->window = window;
+    run->window = *window;
     run->transaction = transaction;
     run->plan = std::move(*plan);
     run->next = 0;
     run->begun = true;
-    run->failed = run->committed = run->decided = run->sick = false;
+    run->failed = run->committed = run->decided = run->sick = run->moves_over = false;
+    run->waits_it_out = false;
+    if (run->request) {
+        ++run->request->story.attempts;
+        run->request->story.relayed |= run->detours;
+    }
     run->digests.clear();
     run->row.clear();
     run->generation = volume_.generation;
+    run->planned_at = now_;
     run->stage = Stage::running;
     const bool rebuilds = run->upkeep && run->upkeep->kind == UpkeepKind::rebuild;
     if (run->exclusive && !rebuilds) owner_.writing(run->bands);

@@ -24,6 +24,7 @@
 #include <set>
 #include <vector>
 
+#include "raid/box_pace.hpp"
 #include "raid/executed_commands.hpp"
 #include "raid/own_work.hpp"
 #include "raid/plan.hpp"
@@ -53,8 +54,16 @@ public:
     virtual void writing(std::span<const Band>) {}
     /// A write was given up amid its commit: parity of these rows may be wrong.
     virtual void doubtful(std::span<const Band>) {}
-    /// This box does not reach a host that is there: its data goes by way of the controller.
-    virtual void host_cut_off(BoxIndex) {}
+    /// This box does not reach a host that is there: its data goes by way of the controller until
+    /// try_links().
+    virtual void host_cut_off(BoxIndex, bool /*is_new*/) {}
+    /// Over these links something went again.
+    virtual void link_mended(BoxIndex, BoxIndex) {}
+    virtual void host_reached(BoxIndex) {}
+    /// This box has not answered a read for so long, and the others have served it meanwhile, who
+    /// take so long. Reads go around it until it is said to be quick again.
+    virtual void box_slow(BoxIndex, Duration /*waited*/, Duration /*others*/) {}
+    virtual void box_quick(BoxIndex) {}
     /// A block of this stripe is not what was written there; it is about to be found again.
     virtual void block_corrupt(BoxIndex, std::uint64_t) {}
     virtual void block_healed(BoxIndex, std::uint64_t) {}
@@ -80,6 +89,7 @@ struct VolumeEngineOptions {
     std::uint32_t windows = 16;              ///< of each box
     std::uint32_t window_bytes = 2 << 20;    ///< of each window; longer requests go in parts
     std::uint32_t upkeep_bytes = 128 << 10;  ///< of a chunk, at a time
+    HedgeOptions hedge{};
 };
 
 class VolumeEngine final : private OwnWork::Listener {
@@ -105,9 +115,20 @@ public:
     /// Whether data can go by way of the controller, around a link that is broken.
     bool can_detour() const { return own_.windows() >= options_.windows; }
     /// These two do not reach each other, though both are there: what would go between them is
-    /// planned by way of the controller, until avoid_nothing().
-    void avoid(std::uint8_t place, std::uint8_t other);
-    void avoid_nothing();
+    /// planned by way of the controller, until try_links(). True: it was not known.
+    bool avoid(std::uint8_t place, std::uint8_t other);
+    /// Links that were broken are used again. One that works is told of.
+    void try_links();
+    Mask unreached_by(std::uint8_t place) const;
+    bool misses_host(std::uint8_t place) const;
+
+    /// The time, before whatever else is told. Who never says it is taken to be very quick.
+    void note_time(Instant now) { now_ = now; }
+    /// When it is to be looked for boxes that are late.
+    std::optional<Instant> deadline() const;
+    void tick(Instant now);
+    /// Boxes that reads go around, as they answer too slowly.
+    Mask slow_boxes() const { return paces_.slow(); }
 
     void submit(HostRequest& request);
     void submit(UpkeepRequest& request);
@@ -135,6 +156,8 @@ public:
     std::size_t requests() const { return runs_.size(); }
     const VolumeCounters& counters() const { return counters_; }
     bool has_stuck() const;
+    /// Of hosts, that have not begun or must begin again.
+    std::size_t writes_waiting() const;
     /// What is being written now, or will be written again.
     std::vector<Band> bands_under_way() const;
 
@@ -190,6 +213,20 @@ private:
         std::uint32_t window = 0;
         wire::TransactionNumber transaction{};
         wire::Generation generation{};  ///< of the volume it was planned for
+        // volume_hedging.cpp
+        Mask late = 0;  ///< boxes it no longer waits for: it is served by the others
+        Instant planned_at{};
+        Instant late_since{};           ///< they were asked then
+        Mask around = 0;                ///< boxes its plan does without, though they are there
+        bool moves_over = false;        ///< it ends where it is, to begin anew around a box
+        bool waits_it_out = false;      ///< nobody can serve it but who is late
+        bool lacks_window = false;      ///< until one is free at all the boxes it needs
+        std::uint64_t served = 0;       ///< octets that a box that was late has brought after all
+        bool left_behind = false;       ///< it is what a run no longer waits for; the rest is of it
+        Run* of = nullptr;              ///< the run, while that could still do with it
+        std::uint64_t done_before = 0;  ///< by the run, when it was left
+        bool sufficient = false;        ///< with it the run's part is done
+        bool released = false;          ///< the box was told to let it be
     };
     struct Sent {
         std::list<Run>::iterator run;
@@ -198,6 +235,8 @@ private:
         bool closes = false, commits = false;
         std::vector<Party> parties;
         std::size_t order = 0;  ///< which of the plan's
+        Instant since{};
+        bool ends = false;  ///< it is no order, but ends what the box has of the request
     };
     using RunPlace = std::list<Run>::iterator;
 
@@ -225,9 +264,34 @@ private:
     void note_testimony(const Sent& sent, const wire::ArrayAnswer& answer);
     void judge_row(Run& run);
 
+    // volume_hedging.cpp: boxes that are late
+    bool is_host_read(const Run& run) const;
+    bool is_awaited(const Sent& sent) const;
+    Result<Plan> plan_reading(const Run& run, Range range, const PlanOptions& options) const;
+    std::optional<Health> health_without(Mask boxes) const;
+    void look_in(Duration span);
+    void hedge_what_is_late();
+    void hedge(RunPlace run, Mask late);
+    bool may_hedge(Mask late);
+    void leave_behind(RunPlace run, Mask late);
+    void left_answered(const Sent& sent, const wire::ArrayAnswer& answer, bool is_lost);
+    void release_left(RunPlace left);
+    void left_is_over(RunPlace left);
+    void let_go_of_left(Run& run);
+    void blame_the_late(Run& run);
+    void note_answered(const Sent& sent, const wire::ArrayAnswer& answer, bool is_lost);
+    std::optional<std::uint32_t> take_window(const Plan& plan);
+    void give_window_back(std::uint32_t window);
+    void windows_changed();
+    wire::TransactionNumber next_transaction(std::uint32_t window);
+    bool writes_have_their_windows(const Run& run) const;
+    static void tell(Run& run, WaitsFor next, Instant now);
+    static WaitsFor waits_for(const Run& run, Phase phase);
+
     // volume_detours.cpp: links that are broken
     bool must_detour(const Plan& plan, const Run& run) const;
     bool goes_around_host(const Sent& sent);
+    void note_links(const Sent& sent);
     void refuse(RunPlace run, Error why);
     void erase(RunPlace run);
     void send_turn(RunPlace run);
@@ -268,11 +332,19 @@ private:
     ExecutedCommands executed_;
     std::list<Run> runs_;     ///< hosts', in the order they came
     std::list<Run> upkeeps_;  ///< ours
+    std::list<Run> left_;     ///< of runs that go around a box: what that box still does
+    BoxPaces paces_;
+    Instant now_{};
+    std::optional<Instant> look_at_;  ///< for boxes that are late
+    unsigned hedges_spent_ = 0;       ///< in reads that went well: what they have not paid for
+    bool lacks_windows_ = false;      ///< somebody does
     std::map<CommandTicket, Sent> sent_;
     std::map<wire::BoxIdentity, wire::TransactionNumber> prepared_;
-    std::deque<std::uint32_t> free_windows_;  ///< the one longest unused first
-    std::set<std::pair<std::uint8_t, std::uint8_t>> broken_links_;  ///< the lower place first
-    std::set<std::pair<wire::HostSession, std::uint8_t>> broken_host_links_;
+    std::deque<std::uint32_t> free_windows_;             ///< the one longest unused first
+    using Link = std::pair<std::uint8_t, std::uint8_t>;  ///< the lower place first
+    using HostLink = std::pair<wire::HostSession, std::uint8_t>;
+    std::set<Link> broken_links_, tried_links_;  ///< planned around; and used again, on trial
+    std::set<HostLink> broken_host_links_, tried_host_links_;
     std::uint64_t transactions_ = 0, tickets_ = 0;
     VolumeCounters counters_;
     std::optional<Error> given_up_;

@@ -31,6 +31,7 @@ public:
     void lost(CommandTicket ticket);
     void stored(Result<void> outcome);
     void submit(HostRequest& request);
+    void note_time(Instant now) { engine_.note_time(now); }
     std::optional<Instant> deadline() const;
     void tick(Instant now);
     Result<void> fail(std::uint8_t place);
@@ -46,6 +47,9 @@ public:
     std::uint64_t size() const;
 
 private:
+    /// Then a broken one is tried again.
+    static constexpr Duration links_rest = std::chrono::seconds(60);
+
     struct BoxState {
         BoxFacts facts;
         wire::Generation generation{};
@@ -95,6 +99,9 @@ private:
         std::uint64_t octets = 0;  ///< rebuilt so far
         bool keep = false;         ///< its record is to be written anew
         Timer spare;
+        Timer full;            ///< until it is looked whether it still has no room
+        unsigned refused = 0;  ///< for lack of room, since that was last looked at
+        bool said_full = false;
     };
     struct Work final : UpkeepRequest {
         enum class Purpose : std::uint8_t { rebuild, save, scrub, repair, mend, flush };
@@ -178,10 +185,8 @@ private:
     bool can_count_out(std::uint8_t place) const;
     bool is_of_the_past(std::uint8_t place) const;
     void count_out(std::uint8_t place, wire::ArrayOutcome why);
-    void try_links_again();
     std::set<std::uint8_t> blamed();
     std::uint8_t to_blame(const Complaint& complaint);
-    bool goes_around(const Complaint& complaint);
     void judge_complaints();
     bool is_trusted(std::uint8_t place) const;
     std::map<wire::BoxIdentity, BoxFacts> facts() const;
@@ -191,15 +196,24 @@ private:
                            wire::TransactionNumber transaction) override;
     SteeringTag own_window_tag(std::uint32_t window, wire::TransactionNumber transaction) override;
     void box_failed(BoxIndex suspect, BoxIndex reporter, const wire::ArrayAnswer& answer) override;
-    void no_room(BoxIndex box) override;
     void writing(std::span<const Band> bands) override;
     void doubtful(std::span<const Band> bands) override;
-    void host_cut_off(BoxIndex box) override;
     void block_corrupt(BoxIndex box, std::uint64_t stripe) override;
     void block_healed(BoxIndex box, std::uint64_t stripe) override;
     void block_stale(BoxIndex box, std::uint64_t home) override;
     void block_lost(BoxIndex box, std::uint64_t stripe) override;
     void audit_failed(std::span<const Band> bands) override;
+
+    // volume_troubles.cpp: boxes that are there, and slow, full or cut off from somebody
+    void no_room(BoxIndex box) override;
+    void look_for_room(std::uint8_t place, Instant now);
+    void box_slow(BoxIndex box, Duration waited, Duration others) override;
+    void box_quick(BoxIndex box) override;
+    bool goes_around(const Complaint& complaint);
+    void try_links_again();
+    void host_cut_off(BoxIndex box, bool is_new) override;
+    void link_mended(BoxIndex box, BoxIndex other) override;
+    void host_reached(BoxIndex box) override;
 
     // volume_recall.cpp: what journals know, and what becomes of it
     bool has_journal() const { return volume_.consistency == wire::ArrayConsistency::journal; }

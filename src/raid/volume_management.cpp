@@ -121,7 +121,11 @@ VolumeStatus VolumeManager::Life::status() const {
                                   .box = member.box,
                                   .state = member.state,
                                   .up = facts.up,
-                                  .failed = facts.failed});
+                                  .failed = facts.failed,
+                                  .slow = contains(engine_.slow_boxes(), i),
+                                  .full = places_[i].said_full,
+                                  .unreached = engine_.unreached_by(i),
+                                  .misses_host = engine_.misses_host(i)});
         degraded = degraded || leaves || member.state != ArrayMemberState::current || !facts.up ||
                    facts.missed || facts.failed;
         if (!places_[i].rebuild) continue;

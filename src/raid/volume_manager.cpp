@@ -40,6 +40,9 @@ void VolumeManager::stored(Result<void> outcome) {
 void VolumeManager::submit(HostRequest& request) {
     life_->submit(request);
 }
+void VolumeManager::note_time(Instant now) {
+    life_->note_time(now);
+}
 std::optional<Instant> VolumeManager::deadline() const {
     return life_->deadline();
 }
@@ -87,7 +90,8 @@ VolumeManager::Life::Life(VolumeManagerOwner& owner, const VolumeManagerOptions&
                       .own = options.own,
                       .windows = options.windows,
                       .window_bytes = options.window_bytes,
-                      .upkeep_bytes = options.upkeep_bytes}) {}
+                      .upkeep_bytes = options.upkeep_bytes,
+                      .hedge = options.hedge}) {}
 
 Result<void> VolumeManager::Life::start(wire::ClusterIdentity cluster, wire::Epoch epoch,
                                         const wire::ArrayVolume& volume,
@@ -164,12 +168,17 @@ std::optional<Instant> VolumeManager::Life::deadline() const {
          {&start_timer_, &stop_timer_, &retry_timer_, &calm_timer_, &store_timer_, &flush_timer_,
           &rest_timer_, &rate_timer_, &intent_timer_, &loss_timer_, &link_timer_, &visit_timer_})
         consider(*timer);
-    for (const Place& place : places_) consider(place.spare);
+    for (const Place& place : places_) {
+        consider(place.spare);
+        consider(place.full);
+    }
+    if (auto at = engine_.deadline(); at && (!first || *at < *first)) first = at;
     return first;
 }
 
 void VolumeManager::Life::tick(Instant now) {
     Visit visit(*this);
+    engine_.tick(now);
     if (start_timer_.passed(now)) start_expired_ = true;
     if (stop_timer_.passed(now) && !serving_) {
         given_up_ = true;
@@ -198,6 +207,7 @@ void VolumeManager::Life::tick(Instant now) {
     if (loss_timer_.passed(now)) owed_told_.clear();
     for (Timer* timer : {&store_timer_, &rest_timer_, &rate_timer_, &visit_timer_})
         (void)timer->passed(now);
+    for (std::uint8_t i = 0; i < volume_.boxes; ++i) look_for_room(i, now);
     for (std::uint8_t i = 0; i < volume_.boxes; ++i) {
         if (!places_[i].spare.passed(now)) continue;
         if (volume_.members[i].state != ArrayMemberState::absent) continue;

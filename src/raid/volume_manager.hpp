@@ -62,6 +62,7 @@ struct VolumeManagerOptions {
     Duration intent_rest = std::chrono::seconds(30);     ///< where nothing is written, before it is
                                                          ///< no longer in question
     std::uint64_t rebuild_save_stripes = 256;            ///< between two lasting marks
+    HedgeOptions hedge{};                                ///< of reads that a box is late for
 };
 
 /// What a box's own superblock says of this volume.
@@ -100,6 +101,8 @@ public:
     /// volume is given up.
     void submit(HostRequest& request);
 
+    /// The time, before whatever else is told: how soon boxes answer is known by it.
+    void note_time(Instant now);
     /// Nothing need be done before then; none: nothing waits for time to pass.
     std::optional<Instant> deadline() const;
     void tick(Instant now);

@@ -2,12 +2,48 @@
 // What a volume's engine is asked to do: by hosts, and by whoever keeps the volume whole.
 #pragma once
 
+#include <array>
+#include <optional>
+
 #include "raid/order_codec.hpp"
 #include "weft/buffer.hpp"
+#include "weft/instant.hpp"
 
 namespace weft::raid {
 
 enum class HostOperation : std::uint8_t { read, write, flush };
+
+/// What a request waits for.
+enum class WaitsFor : std::uint8_t {
+    turn,     ///< others that touch the same rows, or a window
+    room,     ///< in a box's journal, or for its window there
+    volume,   ///< who is a member, or what must be lasting first
+    read,     ///< boxes that read
+    prepare,  ///< boxes that fetch, compute and make lasting
+    commit,   ///< boxes that take it home
+};
+inline constexpr std::size_t waits_for_count = 6;
+
+/// Where the time of a request went, for people.
+struct RequestStory {
+    std::array<Duration, waits_for_count> spent{};  ///< until `since`
+    WaitsFor now{};
+    Instant since{};
+    Mask boxes = 0;         ///< that have not answered
+    unsigned attempts = 0;  ///< plans that were begun
+    bool hedged = false;    ///< a box was late, and the others served what it did not
+    bool relayed = false;   ///< data went by way of the controller, around a link
+    /// The answer that took longest.
+    std::optional<std::uint8_t> slowest{};
+    WaitsFor slowest_in{};
+    Duration slowest_took{};
+
+    void turns_to(WaitsFor next, Instant at) {
+        spent[static_cast<std::size_t>(now)] += at - since;
+        now = next;
+        since = at;
+    }
+};
 
 /// A request is its maker's, who keeps it until completed() is called.
 class HostRequest {
@@ -28,6 +64,7 @@ public:
     bool in_band = false;
     /// Of a host that is the controller itself, in-band: its memory, reached by no tag.
     Buffer local{};
+    RequestStory story{};
 
     /// Once; may be from inside submit().
     virtual void completed(Result<void> outcome) = 0;

@@ -40,6 +40,13 @@ constexpr std::array<const char*, volume_event_kinds> event_words{
     "a block is beyond repair: reading it fails",
     "box and another do not reach each other: their data goes by way of the controller",
     "box does not reach a host: its data goes by way of the controller",
+    "box and another reach each other again",
+    "box reaches the host again",
+    "box answers slowly: reads go around it",
+    "box answers as soon as the others again",
+    "box's journal is full: writes wait",
+    "box has no memory to stage in: writes wait",
+    "box has room again",
 };
 
 constexpr std::array outcome_words{
@@ -56,6 +63,40 @@ constexpr std::array state_words{"starting",   "healthy", "degraded",
 
 std::string to_text(VolumeEventKind kind) {
     return event_words[static_cast<std::size_t>(kind)];
+}
+
+namespace {
+
+/// As people say it: "180 ms", "2.4 s", "350 us".
+std::string span_text(Duration span) {
+    const auto us = span / std::chrono::microseconds(1);
+    if (us < 1000) return std::to_string(us) + " us";
+    if (us < 10'000'000) return std::to_string(us / 1000) + " ms";
+    return std::to_string(us / 1'000'000) + " s";
+}
+
+}  // namespace
+
+std::string to_text(const VolumeEvent& event, const std::string& other) {
+    switch (event.kind) {
+        case VolumeEventKind::link_broken:
+            return "box and " + other +
+                   " do not reach each other: their data goes by way of the controller";
+        case VolumeEventKind::link_mended:
+            return "box and " + other + " reach each other again";
+        case VolumeEventKind::box_slow:
+            return "box answers slowly (no answer for " + span_text(event.took) + ", others take " +
+                   span_text(event.others) + "): reads go around it";
+        case VolumeEventKind::journal_full:
+            return "box's journal is full: writes wait for room (" + std::to_string(event.number) +
+                   ")";
+        default:
+            break;
+    }
+    auto what = to_text(event.kind);
+    if (event.why != wire::ArrayOutcome::done) what += ": " + to_text(event.why);
+    if (event.number != 0) what += " (" + std::to_string(event.number) + ")";
+    return what;
 }
 
 std::string to_text(wire::ArrayOutcome outcome) {

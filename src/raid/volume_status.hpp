@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "raid/layout.hpp"
+#include "raid/bands.hpp"
+#include "weft/instant.hpp"
 #include "wire/array_superblock.hpp"
 #include "wire/scsi_array.hpp"
 
@@ -46,9 +47,16 @@ enum class VolumeEventKind : std::uint8_t {
     block_lost,         ///< it cannot be: whoever reads it is told; `number`: its stripe
     link_broken,        ///< two members do not reach each other; `number`: the other's place
     host_cut_off,       ///< a member does not reach a host that is there
+    link_mended,        ///< they do again; `other`
+    host_reached,       ///< it does again
+    box_slow,           ///< it was late with a read, and the others were not; `took`, `others`
+    box_quick,          ///< it is no more
+    journal_full,       ///< of a member; `number`: writes that wait for room
+    windows_full,       ///< the same, of memory to stage in
+    has_room,           ///< it has again
 };
 inline constexpr std::size_t volume_event_kinds =
-    static_cast<std::size_t>(VolumeEventKind::host_cut_off) + 1;
+    static_cast<std::size_t>(VolumeEventKind::has_room) + 1;
 
 struct VolumeEvent {
     VolumeEventKind kind{};
@@ -56,12 +64,16 @@ struct VolumeEvent {
     wire::BoxIdentity box{};
     wire::ArrayOutcome why{};
     std::uint64_t number = 0;
+    wire::BoxIdentity other{};  ///< of two boxes that it is about
+    Duration took{}, others{};  ///< how long it was waited for, and what the others take
 
     bool operator==(const VolumeEvent&) const = default;
 };
 
 /// As words in the middle of a sentence: "member absent", "scrub found a mismatch".
 std::string to_text(VolumeEventKind kind);
+/// The same with its figures. `other` is the name of the other box, if it is about two.
+std::string to_text(const VolumeEvent& event, const std::string& other);
 std::string to_text(wire::ArrayOutcome outcome);
 
 enum class VolumeState : std::uint8_t {
@@ -82,6 +94,10 @@ struct MemberStatus {
     /// By management, or by its own disk: it stays out until it is re-added. One that cannot be
     /// spared is a member all the same, and does not do what it must.
     bool failed = false;
+    bool slow = false;   ///< reads go around it
+    bool full = false;   ///< writes wait for room in it
+    Mask unreached = 0;  ///< members it does not reach: their data goes by way of the controller
+    bool misses_host = false;  ///< the same of a host
 };
 
 struct RebuildStatus {
@@ -107,6 +123,7 @@ struct VolumeCounters {
     std::uint64_t corrupt_blocks = 0;  ///< that did not match their checksum when they were read
     std::uint64_t healed_blocks = 0;   ///< and were found again from the others
     std::uint64_t stale_blocks = 0;    ///< that a scrub found to have missed a write
+    std::uint64_t hedged_reads = 0;    ///< that a box was late for: the others served them
 };
 
 struct VolumeStatus {

@@ -27,6 +27,7 @@ void VolumeEngine::send_turn(RunPlace run) {
         ++end;
     run->next = end;
     run->unanswered = end - first;
+    tell(*run, waits_for(*run, orders[first].phase), now_);
     const auto accesses = accesses_of(*run);
     for (std::size_t i = first; i < end; ++i) send_order(run, i, accesses);
 }
@@ -45,6 +46,11 @@ void VolumeEngine::send_order(RunPlace run, std::size_t index,
     if (order.to.kind == PartyKind::controller) return send_own(run, order, accesses);
     const BoxIndex box = order.to.box;
     run->open |= only(number(box));
+    if (run->request) run->request->story.boxes |= only(number(box));
+    if (is_host_read(*run) && order.phase == Phase::read) {
+        paces_.tried(number(box), now_);
+        look_in(paces_.at_least());
+    }
     const auto encoded = encode_order(order, envelope_of(*run, box), accesses);
     const auto ticket = remember({.run = run,
                                   .to = order.to,
@@ -52,7 +58,9 @@ void VolumeEngine::send_order(RunPlace run, std::size_t index,
                                   .closes = order.closes,
                                   .commits = writes_home,
                                   .parties = parties_of(order),
-                                  .order = index});
+                                  .order = index,
+                                  .since = now_,
+                                  .ends = false});
     owner_.carry(box, ticket, encoded);
 }
 
@@ -105,7 +113,9 @@ void VolumeEngine::ask_again(RunPlace run) {
                    .closes = false,
                    .commits = true,
                    .parties = {},
-                   .order = index});
+                   .order = index,
+                   .since = now_,
+                   .ends = false});
     }
 }
 
@@ -133,7 +143,9 @@ void VolumeEngine::send_own(RunPlace run, const Order& order,
                                   .closes = false,
                                   .commits = false,
                                   .parties = parties_of(order),
-                                  .order = 0});
+                                  .order = 0,
+                                  .since = now_,
+                                  .ends = false});
     own_.start(run->window, ticket, std::move(received));
 }
 
@@ -151,7 +163,9 @@ void VolumeEngine::take_answer(CommandTicket ticket, const wire::ArrayAnswer& an
     if (found == sent_.end()) return;  // of a box that was given up meanwhile
     const Sent sent = std::move(found->second);
     sent_.erase(found);
+    if (sent.run->left_behind) return left_answered(sent, answer, is_lost);
     Run& run = *sent.run;
+    note_answered(sent, answer, is_lost);
     const bool refuses_decided =
         run.decided && sent.commits && answer.outcome != wire::ArrayOutcome::done;
     if ((is_lost || refuses_decided) && run.stage == Stage::running && can_repeat(sent)) {
@@ -166,6 +180,7 @@ void VolumeEngine::take_answer(CommandTicket ticket, const wire::ArrayAnswer& an
         order_failed(sent, answer);
     else if (sent.closes)
         run.open &= ~only(number(sent.to.box));
+    if (answer.outcome == wire::ArrayOutcome::done) note_links(sent);
     const bool scrubs = run.upkeep && run.upkeep->kind == UpkeepKind::scrub && !run.heals;
     const bool counts = journal_ && sent.to.kind == PartyKind::box && run.stage == Stage::running &&
                         is_counted(run.plan.orders[sent.order]);
@@ -212,6 +227,7 @@ std::vector<wire::TransactionNumber> VolumeEngine::lost(const wire::BoxIdentity&
             if (run.stage == Stage::running && !run.committed) run.failed = run.stuck = true;
         }
     }
+    for (Run& left : left_) left.open &= ~places;
     for (auto transaction : left_open) owner_.owes_end(box, transaction);
     for (auto ticket : tickets)
         take_answer(ticket, {.outcome = wire::ArrayOutcome::disk_failed}, true);
@@ -241,7 +257,10 @@ void VolumeEngine::order_failed(const Sent& sent, const wire::ArrayAnswer& answe
     // Planned for a volume that has changed since: it is simply tried again.
     if (run.generation != volume_.generation) return;
     run.stuck = true;
-    if (answer.outcome == wire::ArrayOutcome::no_room) return owner_.no_room(sent.to.box);
+    if (answer.outcome == wire::ArrayOutcome::no_room) {
+        tell(run, WaitsFor::room, now_);
+        return owner_.no_room(sent.to.box);
+    }
     if (answer.outcome == wire::ArrayOutcome::malformed) run.refusal = Error{Code::io_failed};
     const BoxIndex reporter = sent.to.kind == PartyKind::box ? sent.to.box : suspect.box;
     owner_.box_failed(suspect.box, reporter, answer);
@@ -253,6 +272,8 @@ void VolumeEngine::turn_ended(RunPlace run) {
         // Made for boxes that may no longer be those in its places: it begins again, as long as
         // nothing has gone home.
         if (more && !run->committed && run->generation != volume_.generation) run->failed = true;
+        // Who was late has brought it after all, and first: the others need not go on.
+        if (more && run->served != 0) run->failed = run->moves_over = true;
         const bool decides =
             journal_ && more && !run->decided && run->plan.orders[run->next].phase == Phase::commit;
         if (!run->failed && decides && agrees(*run)) return decide(run);
@@ -268,18 +289,20 @@ void VolumeEngine::turn_ended(RunPlace run) {
             healed(*run);
         } else if (!run->failed) {
             judge_digests(*run);
+            blame_the_late(*run);
             run->done += run->part;
+            run->served = 0;
             run->uncommitted = 0;
             run->decided = run->disagreed = false;
             run->anew = run->request && run->request->repeated && !journal_;
             if (run->done == run->length) answer(*run, {});
         }
+        const bool undone = run->failed && !run->moves_over;
         if (run->open != 0)
-            return send_end(run,
-                            run->failed ? wire::ArrayAction::abort : wire::ArrayAction::release);
+            return send_end(run, undone ? wire::ArrayAction::abort : wire::ArrayAction::release);
     }
     if (std::exchange(run->own_open, false)) own_.close(run->window);
-    free_windows_.push_back(run->window);
+    give_window_back(run->window);
     if (run->failed)
         run_failed(run);
     else if (run->done < run->length)
@@ -311,10 +334,13 @@ void VolumeEngine::decide(RunPlace run) {
 
 void VolumeEngine::run_failed(RunPlace run) {
     if (run->upkeep && !run->refusal && !run->sick) run->refusal = Error{Code::io_failed};
+    if (run->served != 0) run->refusal.reset();
     if (given_up_ && !run->refusal) run->refusal = given_up_;
     if (run->refusal) return refuse(run, *run->refusal);
     run->stage = Stage::waiting;
-    run->stuck = run->stuck && run->generation == volume_.generation;
+    run->stuck = run->stuck && run->generation == volume_.generation && run->served == 0;
+    if (run->request && run->request->story.now != WaitsFor::room)
+        tell(*run, run->stuck ? WaitsFor::volume : WaitsFor::turn, now_);
     run->plan = {};
 }
 
@@ -342,7 +368,9 @@ void VolumeEngine::send_end(RunPlace run, wire::ArrayAction action) {
                        .closes = true,
                        .commits = false,
                        .parties = {},
-                       .order = 0});
+                       .order = 0,
+                       .since = now_,
+                       .ends = true});
 }
 
 void VolumeEngine::carry_end(RunPlace run, BoxIndex box, wire::ArrayAction action, Sent sent) {
@@ -359,6 +387,8 @@ void VolumeEngine::carry_end(RunPlace run, BoxIndex box, wire::ArrayAction actio
 }
 
 void VolumeEngine::answer(Run& run, Result<void> outcome) {
+    let_go_of_left(run);
+    tell(run, WaitsFor::turn, now_);
     if (auto* request = std::exchange(run.request, nullptr)) {
         ++counters_.requests;
         request->completed(outcome);

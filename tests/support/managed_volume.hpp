@@ -19,9 +19,12 @@ public:
     struct Request final : raid::HostRequest {
         std::vector<std::byte> bytes, expected;
         std::optional<Result<void>> outcome;
+        TagTable* tags = nullptr;
+        /// As hosts do: the tag is closed before anybody may use the memory for something else.
         void completed(Result<void> how) override {
             EXPECT_FALSE(outcome) << "completed twice";
             outcome = how;
+            if (tags) tags->erase(memory.tag);
         }
     };
     static constexpr std::uint64_t stripe_count = 8;
@@ -65,19 +68,21 @@ private:
         ASSERT_TRUE(sessions[i].up) << "a command for a box that is down";
         auto& queue = sessions[i].queue;
         queue.push_back({ticket, command});
-        agenda.later([this, i, session = sessions[i].number] {
-            if (sessions[i].number != session) return;  // lost with it
-            auto [next, what] = std::move(sessions[i].queue.front());
-            sessions[i].queue.pop_front();
-            if (sessions[i].mute) return;
-            ++commands;
-            note_execution(what);
-            if (lost_commits > 0 && is_commit(what)) {
-                --lost_commits;
-                return manager->lost(next);
-            }
-            boxes[i]->box.receive(in_session(next, session), what.command_block, what.parameters);
-        });
+        agenda.later([this, i, session = sessions[i].number] { deliver(i, session); });
+    }
+    void deliver(unsigned i, unsigned session) {
+        if (sessions[i].number != session) return;  // lost with it
+        if (sessions[i].held) return void(++sessions[i].held_back);
+        auto [next, what] = std::move(sessions[i].queue.front());
+        sessions[i].queue.pop_front();
+        if (sessions[i].mute) return;
+        ++commands;
+        note_execution(what);
+        if (lost_commits > 0 && is_commit(what)) {
+            --lost_commits;
+            return manager->lost(next);
+        }
+        boxes[i]->box.receive(in_session(next, session), what.command_block, what.parameters);
     }
     void create_part(const wire::BoxIdentity& box, raid::CommandTicket ticket,
                      const wire::ArraySuperblock& superblock) override {
@@ -133,6 +138,7 @@ public:
         if (!std::exchange(sessions[i].up, false)) return;
         ++sessions[i].number;
         sessions[i].queue.clear();
+        sessions[i].held_back = 0;
         manager->box_down(identities[i]);
     }
     void bring(unsigned i) {
@@ -144,6 +150,13 @@ public:
                                         .generation = known.volume.generation,
                                         .data_length = known.data_length,
                                         .boot = sessions[i].boot});
+    }
+    /// It takes no command, until it is let go: then all that came meanwhile.
+    void hold(unsigned i) { sessions[i].held = true; }
+    void let_go(unsigned i) {
+        sessions[i].held = false;
+        for (auto count = std::exchange(sessions[i].held_back, 0u); count > 0; --count)
+            agenda.later([this, i, session = sessions[i].number] { deliver(i, session); });
     }
     /// All it had not flushed is gone, and what it was doing.
     void cut_power(unsigned i) {
@@ -180,6 +193,7 @@ public:
         for (unsigned i = 0; i < boxes.size(); ++i) {
             ++sessions[i].number;
             sessions[i].queue.clear();
+            sessions[i].held_back = 0;
             sessions[i].was_up = std::exchange(sessions[i].up, false);
         }
         start();
@@ -206,6 +220,7 @@ public:
         request.expected.assign(place.begin(), place.end());
         const SteeringTag tag{static_cast<std::uint32_t>(0x8000'0000 + requests.size())};
         tags[tag] = request.bytes;
+        request.tags = &tags;
         request.memory.tag = tag;
         request.in_band = in_band;
         request.command = requests.size();
@@ -304,7 +319,8 @@ public:
     }
 
     struct Session {
-        bool up = false, was_up = false, full = false, mute = false;
+        bool up = false, was_up = false, full = false, mute = false, held = false;
+        unsigned held_back = 0;  ///< commands that came while it was held
         unsigned number = 0;
         std::uint64_t boot = 100;  ///< another after every loss of power
         std::deque<std::pair<raid::CommandTicket, raid::EncodedOrder>> queue;

@@ -44,16 +44,37 @@ private:
     std::vector<std::function<void()>> waiting_;
 };
 
+/// What is asked for waits here while it is held, and then goes the way of everything.
+class Holdable {
+public:
+    explicit Holdable(Agenda& agenda) : agenda_(agenda) {}
+    void let_go() {
+        held = false;
+        for (auto& each : std::exchange(waiting_, {})) agenda_.later(std::move(each));
+    }
+    bool held = false;
+
+protected:
+    void later(std::function<void()> what, bool is_held) {
+        if (is_held) return waiting_.push_back(std::move(what));
+        agenda_.later(std::move(what));
+    }
+
+private:
+    Agenda& agenda_;
+    std::vector<std::function<void()>> waiting_;
+};
+
 /// All memory that somebody may reach, by tag.
 using TagTable = std::map<SteeringTag, Buffer>;
 
-class SlowDisk final : public BlockDevice {
+class SlowDisk final : public BlockDevice, public Holdable {
 public:
-    SlowDisk(Agenda& agenda, std::size_t size) : octets(size), agenda_(agenda) {}
+    SlowDisk(Agenda& agenda, std::size_t size) : Holdable(agenda), octets(size) {}
     BlockTraits traits() const override { return {.size = octets.size(), .minimum_block = 4096}; }
     void submit(BlockRequest& request) override {
         if (answers_at_once) return request.completed(perform(request));
-        agenda_.later([this, &request] { request.completed(perform(request)); });
+        later([this, &request] { request.completed(perform(request)); }, held);
     }
 
     void grow(std::uint64_t size) {
@@ -104,22 +125,23 @@ private:
         std::ranges::copy(octets.all().subspan(request.offset, request.length),
                           lasting.all().subspan(request.offset).begin());
     }
-    Agenda& agenda_;
 };
 
-class Network final : public raid::PeerTransfers {
+class Network final : public raid::PeerTransfers, public Holdable {
 public:
-    Network(Agenda& agenda, TagTable& tags) : agenda_(agenda), tags_(tags) {}
+    Network(Agenda& agenda, TagTable& tags) : Holdable(agenda), tags_(tags) {}
     void fetch(raid::PeerTransfer& transfer) override { begin(transfer, true); }
     void send(raid::PeerTransfer& transfer) override { begin(transfer, false); }
 
     std::optional<wire::BoxIdentity> out_of_reach;
     bool reaches_no_box = false;
     bool reaches_no_host = false;
+    bool holds_for_hosts = false;  ///< what goes to or comes from hosts
 
 private:
     void begin(raid::PeerTransfer& transfer, bool fetches) {
-        agenda_.later([this, &transfer, fetches] {
+        const bool is_host = transfer.peer.party.kind == raid::PartyKind::host;
+        auto carry_out = [this, &transfer, fetches] {
             if (transfer.peer.party.kind == raid::PartyKind::host && reaches_no_host)
                 return transfer.completed(Error{Code::disconnected});
             if (transfer.peer.party.kind == raid::PartyKind::box &&
@@ -135,9 +157,9 @@ private:
             else
                 std::ranges::copy(transfer.memory, there.begin());
             transfer.completed({});
-        });
+        };
+        later(carry_out, held || (is_host && holds_for_hosts));
     }
-    Agenda& agenda_;
     TagTable& tags_;
 };
 

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Boxes that are there, and answer slowly, have no room or do not reach somebody. None of that is a
+// reason to count one out: requests wait, or go around. People are told when it begins and when it
+// ends, and not of what passes by itself at once.
+#include <algorithm>
+
+#include "raid/volume_life.hpp"
+
+namespace weft::raid {
+namespace {
+
+using namespace std::chrono_literals;
+using wire::ArrayOutcome;
+
+constexpr Duration first_look = 250ms;  ///< at a box that has no room
+constexpr Duration look_again = 1s;
+constexpr unsigned refusals_at_first = 3;  ///< those who wait ask again: fewer, and it has passed
+
+}  // namespace
+
+void VolumeManager::Life::no_room(BoxIndex box) {
+    retry_after_ = std::clamp<Duration>(retry_after_ * 2, 1ms, 200ms);
+    retry_timer_.ask(retry_after_);
+    calm_timer_.stop();
+    calm_timer_.ask(10s);
+    Place& place = places_[number(box)];
+    ++place.refused;
+    place.full.ask(first_look);
+}
+
+void VolumeManager::Life::look_for_room(std::uint8_t index, Instant now) {
+    Place& place = places_[index];
+    if (!place.full.passed(now)) return;
+    const unsigned refused = std::exchange(place.refused, 0);
+    if (refused >= (place.said_full ? 1 : refusals_at_first)) {
+        place.full.ask(look_again);
+        if (std::exchange(place.said_full, true)) return;
+        say_of(has_journal() ? VolumeEventKind::journal_full : VolumeEventKind::windows_full, index,
+               {}, engine_.writes_waiting());
+    } else if (std::exchange(place.said_full, false)) {
+        say_of(VolumeEventKind::has_room, index);
+    }
+}
+
+void VolumeManager::Life::box_slow(BoxIndex box, Duration waited, Duration others) {
+    const auto place = number(box);
+    say({.kind = VolumeEventKind::box_slow,
+         .place = place,
+         .box = applied_.members[place].box,
+         .why = {},
+         .number = 0,
+         .took = waited,
+         .others = others});
+}
+
+void VolumeManager::Life::box_quick(BoxIndex box) {
+    say_of(VolumeEventKind::box_quick, number(box));
+}
+
+/// A minute has passed: links may be there again.
+void VolumeManager::Life::try_links_again() {
+    engine_.try_links();
+    for (auto& [identity, box] : boxes_) {
+        if (!box.facts.failed) {
+            box.fallen_out = 0;
+            continue;
+        }
+        if (box.minutes_out == 0) continue;
+        link_timer_.ask(links_rest);
+        if (--box.minutes_out > 0) continue;
+        box.facts.failed = false;
+        box.complaints = 0;
+        if (box.has_session && !box.greeted) greet(identity, box);
+    }
+}
+
+/// Neither has fallen out with anybody else, or who has cannot be spared: it is the link, and there
+/// is a way around it.
+bool VolumeManager::Life::goes_around(const Complaint& complaint) {
+    const auto& [suspect, reporter, why] = complaint;
+    if (suspect == reporter || why != ArrayOutcome::passive_side_failed) return false;
+    const bool are_alone = partners_[suspect].size() <= 1 && partners_[reporter].size() <= 1;
+    if (!are_alone && can_count_out(to_blame(complaint))) return false;
+    if (!engine_.can_detour()) return false;
+    link_timer_.ask(links_rest);
+    if (engine_.avoid(suspect, reporter))
+        say({.kind = VolumeEventKind::link_broken,
+             .place = suspect,
+             .box = volume_.members[suspect].box,
+             .why = {},
+             .number = reporter,
+             .other = volume_.members[reporter].box});
+    return true;
+}
+
+void VolumeManager::Life::link_mended(BoxIndex box, BoxIndex other) {
+    say({.kind = VolumeEventKind::link_mended,
+         .place = number(box),
+         .box = volume_.members[number(box)].box,
+         .why = {},
+         .number = number(other),
+         .other = volume_.members[number(other)].box});
+}
+
+void VolumeManager::Life::host_cut_off(BoxIndex box, bool is_new) {
+    link_timer_.ask(links_rest);
+    if (is_new) say_of(VolumeEventKind::host_cut_off, number(box));
+}
+
+void VolumeManager::Life::host_reached(BoxIndex box) {
+    say_of(VolumeEventKind::host_reached, number(box));
+}
+
+}  // namespace weft::raid
