@@ -18,6 +18,7 @@
 #include <deque>
 #include <list>
 #include <map>
+#include <optional>
 
 #include "raid/disk_io.hpp"
 #include "raid/limits.hpp"
@@ -35,9 +36,21 @@ public:
     static constexpr std::uint64_t length_below(std::uint64_t length, std::uint8_t columns) {
         return length + (length + group_bytes - 1) / group_bytes * (columns + 1u) * block;
     }
-    /// How far behind home 0's group a block of this home lies.
+    /// How far behind the first page a block of this home lies.
     static constexpr std::uint64_t place_below(std::uint64_t home, std::uint8_t columns) {
         return home + (home / group_bytes + 1) * (columns + 1u) * block;
+    }
+
+    /// Of what home there is such an octet, behind its group's pages; none: it is one of theirs.
+    static constexpr std::optional<std::uint64_t> home_at(std::uint64_t place,
+                                                          std::uint8_t columns) {
+        const std::uint64_t pages = (columns + 1u) * block, group = group_bytes + pages;
+        if (place % group < pages) return std::nullopt;
+        return place / group * group_bytes + place % group - pages;
+    }
+    /// Where a group's first page is, which has the checksums.
+    static constexpr std::uint64_t page_below(std::uint64_t home, std::uint8_t columns) {
+        return home / group_bytes * (group_bytes + (columns + 1u) * block);
     }
 
     struct Shape {

@@ -307,6 +307,12 @@ wire::TransactionNumber VolumeEngine::settled() const {
     return lowest;
 }
 
+std::optional<wire::TransactionNumber> VolumeEngine::prepared_by(
+    const wire::BoxIdentity& box) const {
+    auto found = prepared_.find(box);
+    return found == prepared_.end() ? std::nullopt : std::optional(found->second);
+}
+
 bool VolumeEngine::is_decided(wire::TransactionNumber transaction) const {
     auto is_it = [&](const Run& run) { return run.decided && run.transaction == transaction; };
     return std::ranges::any_of(runs_, is_it) || std::ranges::any_of(upkeeps_, is_it);

@@ -122,6 +122,11 @@ public:
     wire::TransactionNumber settled() const;
     /// The last that was begun.
     wire::TransactionNumber last_transaction() const;
+    /// The last of which this box has said that it is lasting there: its journal knows it, or that
+    /// all of its time are settled, as long as the disk is what it was.
+    std::optional<wire::TransactionNumber> prepared_by(const wire::BoxIdentity& box) const;
+    /// What it has now is another part.
+    void forget_prepared(const wire::BoxIdentity& box) { prepared_.erase(box); }
     /// Whether this one is being committed: it will be, whatever happens.
     bool is_decided(wire::TransactionNumber transaction) const;
     /// What has been executed before: of a journal, and of this engine.
@@ -264,6 +269,7 @@ private:
     std::list<Run> runs_;     ///< hosts', in the order they came
     std::list<Run> upkeeps_;  ///< ours
     std::map<CommandTicket, Sent> sent_;
+    std::map<wire::BoxIdentity, wire::TransactionNumber> prepared_;
     std::deque<std::uint32_t> free_windows_;  ///< the one longest unused first
     std::set<std::pair<std::uint8_t, std::uint8_t>> broken_links_;  ///< the lower place first
     std::set<std::pair<wire::HostSession, std::uint8_t>> broken_host_links_;

@@ -59,7 +59,9 @@ private:
         std::optional<Recalled> recalled;  ///< of its journal, in this session
         wire::TransactionNumber returned_at{};  ///< the last that was begun when it was greeted
         unsigned complaints = 0;
-        unsigned refusals = 0;  ///< in a row, of what the volume is
+        unsigned refusals = 0;     ///< in a row, of what the volume is
+        unsigned fallen_out = 0;   ///< counted out for its links, so often
+        unsigned minutes_out = 0;  ///< until that is tried again; 0: it will not be
     };
     /// A command of the manager's own.
     struct Told {
@@ -173,6 +175,7 @@ private:
     void tell_end(const wire::BoxIdentity& box, wire::ArrayAction action, const Told& what);
     bool can_count_out(std::uint8_t place) const;
     void count_out(std::uint8_t place, wire::ArrayOutcome why);
+    void try_links_again();
     std::set<std::uint8_t> blamed();
     bool is_between_two_alone(const Complaint& complaint);
     void judge_complaints();
@@ -200,6 +203,10 @@ private:
     void ask_for_recall(const wire::BoxIdentity& box);
     void recalled(const Told& what, const wire::ArrayAnswer& answer, ConstBuffer data_in);
     static bool has_committed(const BoxState& box, wire::TransactionNumber transaction);
+    static bool knows(const Recalled& recalled, wire::TransactionNumber transaction);
+    bool take_as_put_back(std::uint8_t index);
+    std::optional<std::uint8_t> put_back_before_us(
+        const std::map<std::uint8_t, Recalled>& known) const;
     void note_executed(const Recalled& recalled);
     void note_missed(std::uint8_t place, std::uint64_t home, std::uint64_t home_end);
     bool lacks_are_due() const;

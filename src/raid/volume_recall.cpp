@@ -46,6 +46,8 @@ void VolumeManager::Life::recalled(const Told& what, const wire::ArrayAnswer& an
             say_of(VolumeEventKind::box_failed, *place, answer.outcome);
         return;
     }
+    const auto last = engine_.prepared_by(what.box);
+    if (place && last && !knows(*known, *last) && !take_as_put_back(*place)) return;
     note_executed(*known);
     for (const auto& record : known->transactions) {
         if (record.state != ArrayTransactionState::prepared) continue;  // it has ended there
@@ -59,6 +61,43 @@ void VolumeManager::Life::recalled(const Told& what, const wire::ArrayAnswer& an
     box.returned_at = engine_.last_transaction();
     box.must_end = true;
     end_what_may_be();
+}
+
+/// Its journal has a record of it, or had one and has seen all of its time settled: one of the two
+/// is so on every disk on which it once was lasting.
+bool VolumeManager::Life::knows(const Recalled& recalled, wire::TransactionNumber transaction) {
+    return transaction < recalled.settled ||
+           std::ranges::find(recalled.transactions, transaction,
+                             &wire::ArrayRecalled::transaction) != recalled.transactions.end();
+}
+
+/// A box that does not know what it once had lasting: its folder was put back from an older copy,
+/// or its disk loses what it has flushed. What it lacks nobody can say, so it gets everything.
+/// False: nothing can be made of it, and nothing without it.
+bool VolumeManager::Life::take_as_put_back(std::uint8_t index) {
+    const auto& member = volume_.members[index];
+    say_of(VolumeEventKind::box_put_back, index);
+    if (member.state == ArrayMemberState::current && !can_lose(volume_, index)) return false;
+    engine_.forget_prepared(member.box);
+    places_[index].blank = true;
+    if (member.state != ArrayMemberState::absent)
+        boxes_[member.box].facts.missed = places_[index].missed = true;
+    return true;
+}
+
+/// Whoever does not know what another has seen committed with it, as the members are now: for that
+/// it had to be lasting with all of them.
+std::optional<std::uint8_t> VolumeManager::Life::put_back_before_us(
+    const std::map<std::uint8_t, Recalled>& known) const {
+    for (const auto& [teller, told] : known)
+        for (const auto& record : told.transactions)
+            for (const auto& [index, recalled] : known)
+                if (record.state == ArrayTransactionState::committed &&
+                    record.generation == volume_.generation &&
+                    contains(record.participants, index) && !places_[index].blank &&
+                    !knows(recalled, record.transaction))
+                    return index;
+    return std::nullopt;
 }
 
 /// What a box that was counted out has prepared is dropped when it is known, lastingly, to lack it.
@@ -125,6 +164,11 @@ bool VolumeManager::Life::resolve_what_is_in_doubt() {
         members |= only(i);
         if (box && box->recalled) known[i] = *box->recalled;
         if (!box || (!box->recalled && box->facts.has_part)) return false;
+    }
+    if (const auto index = put_back_before_us(known)) {
+        if (!take_as_put_back(*index)) state_of(*index)->recalled.reset();  // it is not used
+        changed_ = true;
+        return false;
     }
     bool all_told = true;
     const auto resolutions = resolve(members, known);

@@ -169,6 +169,7 @@ void VolumeManager::Life::tell(const wire::BoxIdentity& identity, std::uint8_t p
                                   .stripes = volume_.stripes});
     if (!box.facts.has_part) {
         places_[place].blank = true;
+        engine_.forget_prepared(identity);
         box.data_length = volume_.stripes * volume_.chunk_bytes;
         return owner_.create_part(
             identity, ticket, part_superblock(cluster_, epoch_, volume_, place, box.data_length));

@@ -14,6 +14,7 @@ constexpr std::array<const char*, volume_event_kinds> event_words{
     "box lost",
     "box failed",
     "box refused: it is not what it was, or the store is not",
+    "box has forgotten what it had flushed: its part is an older copy, and is rebuilt whole",
     "member absent",
     "member current",
     "box took a place",

@@ -20,6 +20,7 @@ enum class VolumeEventKind : std::uint8_t {
     box_lost,           ///< a member cannot be reached
     box_failed,         ///< a member is there and does not do what it must; `why`
     box_refused,        ///< what it says of the volume is not what we know; `why`
+    box_put_back,       ///< its part is an older copy, or its disk loses what it has flushed
     member_absent,      ///< lastingly: the volume goes on without it
     member_current,     ///< its rebuilding has ended
     box_placed,         ///< another box has taken the place
