@@ -44,7 +44,7 @@ struct Ring {
         JournalHead head;
         head.record.kind = wire::ArrayJournalKind::prepared;
         head.record.transaction = TransactionNumber{transaction};
-        head.extents = {{.home = 0, .length = octets.size()}};
+        head.extents = {{.home = 0, .length = static_cast<std::uint32_t>(octets.size())}};
         for (std::size_t i = 0; i < blocks; ++i)
             head.checksums.push_back(crc32c(ConstBuffer(octets).subspan(i * 4096, 4096)));
         journal.append(head, {octets}, record, [this, transaction](Result<JournalEntry> entry) {
