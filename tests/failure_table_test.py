@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every case of the failure table has a test of its name and a row in docs/failures.md, and no other does."""
+"""Every case of the failure table has a test of its name and a row in docs/failures.md."""
 import pathlib
 import re
 import unittest
@@ -38,7 +38,7 @@ class FailureTable(unittest.TestCase):
     def test_reads_no_clock_that_people_set(self):
         """Case 33. What is shown to people may be told in their time; nothing else may."""
         allowed = {"src/cli/controller_desk.cpp"}
-        clock = re.compile(r"\bsystem_clock\b|\bCLOCK_REALTIME\b|\bgettimeofday\b|\btime\(nullptr\)")
+        clock = re.compile(r"\b(system_clock|CLOCK_REALTIME|gettimeofday|time\(nullptr\))")
         readers = {
             str(path.relative_to(ROOT))
             for folder in ("src", "include")
