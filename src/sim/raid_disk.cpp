@@ -41,8 +41,9 @@ Result<void> RaidDisk::perform(const BlockRequest& request, std::uint64_t before
     if (errors > 0) return --errors, Error{Code::io_failed};
     if (request.operation == BlockOperation::flush) return flush(before), Result<void>{};
     if (request.operation == BlockOperation::write) {
+        const auto writes = writes_;
         write(request);
-        if (request.durable) make_last_stable();
+        if (request.durable && writes_ != writes) make_last_stable();
         return {};
     }
     auto at = octets_.all().subspan(request.offset);
@@ -89,15 +90,17 @@ std::set<std::uint64_t> RaidDisk::damaged() const {
     return all;
 }
 
+void RaidDisk::settle(const Write& write) {
+    std::ranges::copy(write.octets, stable_.all().subspan(write.offset).begin());
+    for (std::size_t at = 0; at < write.octets.size() && !damaged_at_rest_.empty(); at += block)
+        if (!damaged_.contains(write.offset + at)) damaged_at_rest_.erase(write.offset + at);
+}
+
 /// What was written before the flush was asked for, and nothing else: a promise, not a habit.
 void RaidDisk::flush(std::uint64_t before) {
     if (lies) return;
     while (!unstable_.empty() && unstable_.front().number <= before) {
-        const auto& oldest = unstable_.front();
-        std::ranges::copy(oldest.octets, stable_.all().subspan(oldest.offset).begin());
-        for (std::size_t at = 0; at < oldest.octets.size() && !damaged_at_rest_.empty();
-             at += block)
-            if (!damaged_.contains(oldest.offset + at)) damaged_at_rest_.erase(oldest.offset + at);
+        settle(unstable_.front());
         unstable_.pop_front();
     }
 }
@@ -105,10 +108,10 @@ void RaidDisk::flush(std::uint64_t before) {
 /// That write alone, however many wait before it. What older ones left in its place is gone: they
 /// cannot come back over it.
 void RaidDisk::make_last_stable() {
-    if (lies || unstable_.empty() || unstable_.back().number != writes_) return;
+    if (lies) return;
     const Write last = std::move(unstable_.back());
     unstable_.pop_back();
-    std::ranges::copy(last.octets, stable_.all().subspan(last.offset).begin());
+    settle(last);
     for (Write& older : unstable_) {
         const auto begin = std::max(older.offset, last.offset);
         const auto end =

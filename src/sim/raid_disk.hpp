@@ -85,6 +85,7 @@ private:
     void note_damage(std::uint64_t offset, std::size_t size);
     void flush(std::uint64_t before);
     void make_last_stable();
+    void settle(const Write& write);
 
     RaidAgenda& agenda_;
     RaidMemory octets_, stable_;
