@@ -88,7 +88,7 @@ TEST(FailureTable, Case26_ADataBlockRots_ItIsReadFromTheOthersAndMended) {
         const auto box = volume.box_of(at);
         const auto home = volume.home_of(box, at);
         auto& disk = volume.cluster.disk(box);
-        ASSERT_TRUE(is_at(disk.stable(), home, volume.expected({at, block})));
+        ASSERT_TRUE(is_at(disk.octets(), home, volume.expected({at, block})));
         disk.flip_bit(home + volume.agenda.random.below(block), 3);
         auto& read = volume.read({at, block});
         // Of a mirror another copy may be asked; all of them shall be right in the end.

@@ -152,6 +152,19 @@ void RaidCluster::carry(Office& office, const wire::BoxIdentity& box, raid::Comm
     agenda_.later([this, number] { deliver(number); });
 }
 
+namespace {
+
+bool fetches_from_a_box(const raid::EncodedOrder& order) {
+    const auto parsed =
+        raid::parse_order(order.command_block, order.parameters,
+                          {.home_length = ~std::uint64_t{0}, .window_limit = ~std::uint32_t{0}});
+    return parsed && std::ranges::any_of(parsed->order.pieces, [](const raid::Piece& piece) {
+               return piece.verb == raid::Verb::fetch && piece.peer.kind == raid::PartyKind::box;
+           });
+}
+
+}  // namespace
+
 void RaidCluster::deliver(std::uint64_t number) {
     const auto found = sessions_.find(number);
     if (found == sessions_.end() || found->second.queue.empty()) return;
@@ -176,7 +189,8 @@ void RaidCluster::deliver(std::uint64_t number) {
     tamper_with(i, *office, command.order);
     if (damages > 0 && message.order.participants != 0 &&
         message.order.host != wire::HostSession{} &&
-        message.order.phase == static_cast<std::uint8_t>(raid::Phase::parity)) {
+        message.order.phase == static_cast<std::uint8_t>(raid::Phase::parity) &&
+        fetches_from_a_box(command.order)) {
         --damages;
         places_[i].machine->transfers.is_damaged = true;
     }

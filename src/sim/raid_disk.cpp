@@ -28,11 +28,28 @@ BlockTraits RaidDisk::traits() const {
 }
 
 void RaidDisk::submit(BlockRequest& request) {
-    if (answers_at_once) return request.completed(perform(request, writes_));
+    if (answers_at_once) {
+        const auto outcome = perform(request, writes_);
+        if (request.durable) make_one_stable(writes_);
+        return request.completed(outcome);
+    }
     agenda_.later([this, &request, alive = std::weak_ptr(alive_), before = writes_] {
         const auto still = alive.lock();
         if (!still || !*still) return;
-        request.completed(perform(request, before));
+        const auto writes = writes_;
+        const auto outcome = perform(request, before);
+        if (!request.durable || !outcome) return request.completed(outcome);
+        make_one_stable_later(request, writes_ == writes ? 0 : writes_);
+    });
+}
+
+/// Between the two the power may go, and tear it.
+void RaidDisk::make_one_stable_later(BlockRequest& request, std::uint64_t number) {
+    agenda_.later([this, &request, alive = std::weak_ptr(alive_), number] {
+        const auto still = alive.lock();
+        if (!still || !*still) return;
+        make_one_stable(number);
+        request.completed({});
     });
 }
 
@@ -42,7 +59,6 @@ Result<void> RaidDisk::perform(const BlockRequest& request, std::uint64_t before
     if (request.operation == BlockOperation::flush) return flush(before), Result<void>{};
     if (request.operation == BlockOperation::write) {
         write(request);
-        if (request.durable) make_last_stable();
         return {};
     }
     auto at = octets_.all().subspan(request.offset);
@@ -89,33 +105,36 @@ std::set<std::uint64_t> RaidDisk::damaged() const {
     return all;
 }
 
+void RaidDisk::settle(const Write& write) {
+    std::ranges::copy(write.octets, stable_.all().subspan(write.offset).begin());
+    for (std::size_t at = 0; at < write.octets.size() && !damaged_at_rest_.empty(); at += block)
+        if (!damaged_.contains(write.offset + at)) damaged_at_rest_.erase(write.offset + at);
+}
+
 /// What was written before the flush was asked for, and nothing else: a promise, not a habit.
 void RaidDisk::flush(std::uint64_t before) {
     if (lies) return;
     while (!unstable_.empty() && unstable_.front().number <= before) {
-        const auto& oldest = unstable_.front();
-        std::ranges::copy(oldest.octets, stable_.all().subspan(oldest.offset).begin());
-        for (std::size_t at = 0; at < oldest.octets.size() && !damaged_at_rest_.empty();
-             at += block)
-            if (!damaged_.contains(oldest.offset + at)) damaged_at_rest_.erase(oldest.offset + at);
+        settle(unstable_.front());
         unstable_.pop_front();
     }
 }
 
 /// That write alone, however many wait before it. What older ones left in its place is gone: they
-/// cannot come back over it.
-void RaidDisk::make_last_stable() {
-    if (lies || unstable_.empty() || unstable_.back().number != writes_) return;
-    const Write last = std::move(unstable_.back());
-    unstable_.pop_back();
-    std::ranges::copy(last.octets, stable_.all().subspan(last.offset).begin());
-    for (Write& older : unstable_) {
-        const auto begin = std::max(older.offset, last.offset);
+/// cannot come back over it. One that was lost, or has been flushed meanwhile, is not found.
+void RaidDisk::make_one_stable(std::uint64_t number) {
+    const auto found = std::ranges::find(unstable_, number, &Write::number);
+    if (lies || found == unstable_.end()) return;
+    const Write made = std::move(*found);
+    const auto newer = unstable_.erase(found);
+    settle(made);
+    for (auto older = unstable_.begin(); older != newer; ++older) {
+        const auto begin = std::max(older->offset, made.offset);
         const auto end =
-            std::min(older.offset + older.octets.size(), last.offset + last.octets.size());
+            std::min(older->offset + older->octets.size(), made.offset + made.octets.size());
         if (begin >= end) continue;
-        std::memcpy(older.octets.data() + (begin - older.offset),
-                    last.octets.data() + (begin - last.offset), end - begin);
+        std::memcpy(older->octets.data() + (begin - older->offset),
+                    made.octets.data() + (begin - made.offset), end - begin);
     }
 }
 

@@ -84,7 +84,9 @@ private:
     void write(const BlockRequest& request);
     void note_damage(std::uint64_t offset, std::size_t size);
     void flush(std::uint64_t before);
-    void make_last_stable();
+    void make_one_stable_later(BlockRequest& request, std::uint64_t number);
+    void make_one_stable(std::uint64_t number);
+    void settle(const Write& write);
 
     RaidAgenda& agenda_;
     RaidMemory octets_, stable_;
