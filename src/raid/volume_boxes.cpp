@@ -229,23 +229,24 @@ void VolumeManager::Life::count_out(std::uint8_t place, ArrayOutcome why) {
     if (why != ArrayOutcome::passive_side_failed) return;
     // Nothing is wrong with it but the way to it, which may be mended. A rebuild for every try is
     // dear, so there are fewer and fewer.
-    box->minutes_out = 1u << std::min(box->fallen_out++, 6u);
+    box->out_for_links = true;
+    box->minutes_left = 1u << std::min(box->fallen_out++, 6u);
     link_timer_.ask(60s);
 }
 
 /// A minute has passed: links may be there again.
 void VolumeManager::Life::try_links_again() {
+    constexpr unsigned forgiven_after = 64;
     engine_.avoid_nothing();
     for (auto& [identity, box] : boxes_) {
-        if (!box.facts.failed) {
-            box.fallen_out = 0;
-            continue;
-        }
-        if (box.minutes_out == 0) continue;
+        if (box.minutes_left == 0) continue;
         link_timer_.ask(60s);
-        if (--box.minutes_out > 0) continue;
+        if (--box.minutes_left > 0) continue;
+        if (!box.facts.failed) box.fallen_out = 0;
+        if (!std::exchange(box.out_for_links, false)) continue;
         box.facts.failed = false;
         box.complaints = 0;
+        box.minutes_left = forgiven_after;
         if (box.has_session && !box.greeted) greet(identity, box);
     }
 }
@@ -280,7 +281,10 @@ std::set<std::uint8_t> VolumeManager::Life::blamed() {
         if (is_between_two_alone(complaint)) continue;
         const auto& [suspect, reporter, why] = complaint;
         const bool reporters = partners_[reporter].size() > partners_[suspect].size();
-        blame.insert(reporters ? reporter : suspect);
+        const auto chosen = reporters ? reporter : suspect;
+        const auto other = reporters ? suspect : reporter;
+        // One that is being rebuilt can be spared, and then the other cannot.
+        blame.insert(!can_count_out(chosen) && can_count_out(other) ? other : chosen);
     }
     return blame;
 }
