@@ -241,7 +241,8 @@ void VolumeManager::Life::count_out(std::uint8_t place, ArrayOutcome why) {
     if (!can || why != ArrayOutcome::passive_side_failed) return;
     // Nothing is wrong with it but the way to it, which may be mended. A rebuild for every try is
     // dear, so there are fewer and fewer.
-    box->minutes_out = 1u << std::min(box->fallen_out++, 6u);
+    box->out_for_links = true;
+    box->minutes_left = 1u << std::min(box->fallen_out++, 6u);
     link_timer_.ask(links_rest);
 }
 
@@ -249,7 +250,11 @@ void VolumeManager::Life::count_out(std::uint8_t place, ArrayOutcome why) {
 /// was to be reached.
 std::uint8_t VolumeManager::Life::to_blame(const Complaint& complaint) {
     const auto& [suspect, reporter, why] = complaint;
-    return partners_[reporter].size() > partners_[suspect].size() ? reporter : suspect;
+    const bool reporters = partners_[reporter].size() > partners_[suspect].size();
+    const auto chosen = reporters ? reporter : suspect;
+    const auto other = reporters ? suspect : reporter;
+    // One that is being rebuilt can be spared, and then the other cannot.
+    return !can_count_out(chosen) && can_count_out(other) ? other : chosen;
 }
 
 std::set<std::uint8_t> VolumeManager::Life::blamed() {

@@ -63,10 +63,11 @@ private:
         std::optional<Recalled> recalled;  ///< of its journal, in this session
         wire::TransactionNumber returned_at{};  ///< the last that was begun when it was greeted
         unsigned complaints = 0;
-        bool ails = false;         ///< it would be counted out if anybody could do without it
-        unsigned refusals = 0;     ///< in a row, of what the volume is
-        unsigned fallen_out = 0;   ///< counted out for its links, so often
-        unsigned minutes_out = 0;  ///< until that is tried again; 0: it will not be
+        bool ails = false;           ///< it would be counted out if anybody could do without it
+        unsigned refusals = 0;       ///< in a row, of what the volume is
+        bool out_for_links = false;  ///< it failed, and nothing else is wrong with it
+        unsigned fallen_out = 0;     ///< so often, for that
+        unsigned minutes_left = 0;   ///< until it is tried again; or forgiven, where it is back
     };
     /// A command of the manager's own.
     struct Told {

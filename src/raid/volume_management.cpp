@@ -20,7 +20,7 @@ Result<void> VolumeManager::Life::fail(std::uint8_t place) {
     Visit visit(*this);
     BoxState& box = boxes_[volume_.members[place].box];
     box.facts.failed = true;
-    box.minutes_out = 0;  // whoever says so will say when it is over
+    box.out_for_links = false;  // whoever says so will say when it is over
     return {};
 }
 
@@ -30,7 +30,8 @@ Result<void> VolumeManager::Life::re_add(std::uint8_t place) {
     if (!box || !(box->facts.failed || box->ails)) return Error{Code::unsupported};
     Visit visit(*this);
     box->facts.failed = box->ails = false;
-    box->complaints = box->fallen_out = box->minutes_out = 0;
+    box->complaints = box->fallen_out = box->minutes_left = 0;
+    box->out_for_links = false;
     // It may be for what it was asked first that it had failed.
     if (box->has_session && !box->greeted) greet(volume_.members[place].box, *box);
     return {};

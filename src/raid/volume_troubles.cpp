@@ -59,17 +59,17 @@ void VolumeManager::Life::box_quick(BoxIndex box) {
 
 /// A minute has passed: links may be there again.
 void VolumeManager::Life::try_links_again() {
+    constexpr unsigned forgiven_after = 64;
     engine_.try_links();
     for (auto& [identity, box] : boxes_) {
-        if (!box.facts.failed) {
-            box.fallen_out = 0;
-            continue;
-        }
-        if (box.minutes_out == 0) continue;
+        if (box.minutes_left == 0) continue;
         link_timer_.ask(links_rest);
-        if (--box.minutes_out > 0) continue;
+        if (--box.minutes_left > 0) continue;
+        if (!box.facts.failed) box.fallen_out = 0;
+        if (!std::exchange(box.out_for_links, false)) continue;
         box.facts.failed = false;
         box.complaints = 0;
+        box.minutes_left = forgiven_after;
         if (box.has_session && !box.greeted) greet(identity, box);
     }
 }
