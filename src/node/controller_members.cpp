@@ -169,6 +169,10 @@ std::vector<SlowOperation> ControllerNode::slow_operations() const {
     std::vector<SlowOperation> found;
     for (const auto& [identity, volume] : volumes_)
         for (auto& each : volume->slow_operations()) found.push_back(std::move(each));
+    for (auto& each : found) {
+        for (const auto& box : each.waits_for) each.waits_for_names.push_back(box_name(box));
+        if (each.slowest != wire::BoxIdentity{}) each.slowest_name = box_name(each.slowest);
+    }
     std::ranges::sort(found, {}, &SlowOperation::since);
     return found;
 }

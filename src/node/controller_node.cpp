@@ -183,9 +183,8 @@ void ControllerNode::note(const std::string& volume, const std::string& box,
 }
 
 void ControllerNode::happened(const ControllerVolume& volume, const raid::VolumeEvent& event) {
-    auto what = raid::to_text(event.kind);
-    if (event.why != wire::ArrayOutcome::done) what += ": " + raid::to_text(event.why);
-    if (event.number != 0) what += " (" + std::to_string(event.number) + ")";
+    const bool about_two = event.other != wire::BoxIdentity{};
+    const auto what = raid::to_text(event, about_two ? box_name(event.other) : "");
     const bool about_a_box = event.box != wire::BoxIdentity{};
     note(volume.name(), about_a_box ? box_name(event.box) : "", what);
     if (event.kind == raid::VolumeEventKind::deposed) lease_.depose();
@@ -200,7 +199,8 @@ void ControllerNode::admit_host(const wire::VolumeIdentity& volume, wire::ArrayH
     host.host = wire::HostSession{static_cast<std::uint64_t>(epoch_) << 32 | (++sessions_ + 1)};
     host.secret = octets_of_chance<32>(world_);
     admitted_[host.host] = {.host = host, .volume = volume};
-    if (links_ && options_.in_band)
+    // Where a box does not reach the host, its data goes by way of us.
+    if (links_)
         (void)links_->know(wire::host_end(host.host),
                            secret_for(host.secret, wire::host_end(own_session)),
                            address_of(host.network_address, host.port));

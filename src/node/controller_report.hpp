@@ -43,6 +43,7 @@ struct VolumeReport {
     std::uint64_t requests = 0;        ///< of hosts and initiators
     std::uint64_t orders = 0;          ///< commands to boxes
     std::uint64_t payload_octets = 0;  ///< of requests whose data went by way of the controller
+    std::uint64_t relayed_octets = 0;  ///< that went so to get around a link which is broken
 };
 
 struct HostReport {
@@ -69,6 +70,12 @@ struct SlowOperation {
     raid::HostOperation operation{};
     std::uint64_t offset = 0, length = 0;
     wire::HostSession session{};
+    raid::RequestStory story{};                ///< where its time went
+    std::vector<wire::BoxIdentity> waits_for;  ///< boxes that have not answered
+    wire::BoxIdentity slowest{};               ///< whose answer took longest
+    // The same by their names:
+    std::vector<std::string> waits_for_names;
+    std::string slowest_name;
 };
 
 }  // namespace weft::node

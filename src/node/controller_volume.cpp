@@ -9,7 +9,7 @@ namespace {
 
 std::unique_ptr<BoxWindows> own_windows(const ControllerVolume::Surroundings& around,
                                         const raid::VolumeManagerOptions& options) {
-    if (!around.in_band || around.links == nullptr) return nullptr;
+    if (around.links == nullptr) return nullptr;
     if (!around.spare_windows->empty()) {
         auto windows = std::move(around.spare_windows->back());
         around.spare_windows->pop_back();
@@ -20,15 +20,23 @@ std::unique_ptr<BoxWindows> own_windows(const ControllerVolume::Surroundings& ar
     return made ? std::move(*made) : nullptr;
 }
 
-/// Where data goes by way of the controller it has a share in every plan.
+/// Where data goes by way of the controller it has a share in every plan; else in those that lead
+/// around a link which is broken.
 raid::VolumeManagerOptions with_own_side(raid::VolumeManagerOptions options,
                                          const ControllerVolume::Surroundings& around,
                                          BoxWindows* windows) {
     if (windows == nullptr) return options;
-    options.plan.path = raid::DataPath::in_band;
+    if (around.in_band) options.plan.path = raid::DataPath::in_band;
     options.own = {
         .windows = windows, .transfers = around.links, .identity = wire::identity_of(around.self)};
     return options;
+}
+
+/// None: what they read and write is copied, as all data goes by way of the controller.
+std::shared_ptr<verbs::ProtectionDomain> domain_for_initiators(
+    const ControllerVolume::Surroundings& around, const BoxWindows* windows) {
+    if (around.links == nullptr || (around.in_band && windows != nullptr)) return nullptr;
+    return around.links->domain();
 }
 
 }  // namespace
@@ -42,8 +50,8 @@ ControllerVolume::ControllerVolume(const Surroundings& around,
       first_(volume),
       windows_(own_windows(around, options)),
       manager_(*this, with_own_side(options, around, windows_.get())),
-      disk_(around.world, around.links != nullptr && !windows_ ? around.links->domain() : nullptr,
-            around.self, [this](raid::HostRequest& request) { manager_.submit(request); }),
+      disk_(around.world, domain_for_initiators(around, windows_.get()), around.self,
+            [this](raid::HostRequest& request) { manager().submit(request); }),
       timer_(around.world.make_timer([this] {
           manager_.tick(around_.world.now());
           deadline_changed();
@@ -103,11 +111,11 @@ void ControllerVolume::box_up(const ControllerBox& box) {
                     .data_length = part->second.superblock.data_length,
                     .boot = 0};
     standing.boot = box.facts()->box.boot;
-    manager_.box_up(*box.identity(), standing);
+    manager().box_up(*box.identity(), standing);
 }
 
 void ControllerVolume::box_down(const wire::BoxIdentity& box) {
-    manager_.box_down(box);
+    manager().box_down(box);
 }
 
 void ControllerVolume::carry(const wire::BoxIdentity& box, raid::CommandTicket ticket,
@@ -115,7 +123,7 @@ void ControllerVolume::carry(const wire::BoxIdentity& box, raid::CommandTicket t
     auto* found = around_.office.find_box(box);
     if (found == nullptr || !found->is_up()) {
         around_.world.defer([this, alive = alive_, ticket] {
-            if (*alive) manager_.lost(ticket);
+            if (*alive) manager().lost(ticket);
         });
         return;
     }
@@ -126,19 +134,19 @@ void ControllerVolume::carry(const wire::BoxIdentity& box, raid::CommandTicket t
     if (command.command_block.action == wire::ArrayAction::recall)
         return found->ask(command, [this, alive = alive_, ticket](
                                        std::optional<wire::ArrayAnswer> answer, ConstBuffer data) {
-            if (*alive && answer) manager_.answered(ticket, *answer, data);
+            if (*alive && answer) manager().answered(ticket, *answer, data);
         });
     found->send(command, [this, alive = alive_, ticket](std::optional<wire::ArrayAnswer> answer) {
         // No answer: the session is lost, and the box's going down says so of all its commands.
-        if (*alive && answer) manager_.answered(ticket, *answer);
+        if (*alive && answer) manager().answered(ticket, *answer);
     });
 }
 
 void ControllerVolume::create_part(const wire::BoxIdentity& box, raid::CommandTicket ticket,
                                    const wire::ArraySuperblock& superblock) {
     auto told = [this, alive = alive_, ticket](std::optional<wire::ArrayAnswer> answer) {
-        if (*alive && answer) manager_.answered(ticket, *answer);
-        if (*alive && !answer) manager_.lost(ticket);
+        if (*alive && answer) manager().answered(ticket, *answer);
+        if (*alive && !answer) manager().lost(ticket);
     };
     if (auto* found = around_.office.find_box(box); found != nullptr && found->is_up())
         return around_.office.make_part(*found, superblock, std::move(told));
@@ -158,7 +166,7 @@ SteeringTag ControllerVolume::window_tag(const wire::BoxIdentity& box, std::uint
 void ControllerVolume::store(std::vector<raid::MetadataChange> changes) {
     if (keeps_nothing_) return;  // it is being deleted, and must not rise again
     around_.office.keep(std::move(changes), [this, alive = alive_](Result<void> outcome) {
-        if (*alive) manager_.stored(outcome);
+        if (*alive) manager().stored(outcome);
     });
 }
 

@@ -89,7 +89,11 @@ public:
 
     const std::string& name() const { return name_; }
     const wire::VolumeIdentity& identity() const { return identity_; }
-    raid::VolumeManager& manager() { return manager_; }
+    /// For whatever it is told: it knows the time by then.
+    raid::VolumeManager& manager() {
+        manager_.note_time(around_.world.now());
+        return manager_;
+    }
     const raid::VolumeManager& manager() const { return manager_; }
 
     void box_up(const ControllerBox& box);
@@ -153,6 +157,7 @@ private:
     void follow_members();
     SlowOperation report(const HostCommand& command, bool under_way) const;
     void note_slow(SlowOperation operation);
+    void name_boxes(SlowOperation& operation) const;
     void answer(scsi::VendorCall& call, wire::HostOutcome outcome, std::uint64_t command);
     /// The same, with all that the host has not heard of who comes and goes.
     void answer(HostCommand& command, wire::HostOutcome outcome);
@@ -160,8 +165,9 @@ private:
     Surroundings around_;
     std::string name_;
     wire::VolumeIdentity identity_;
-    wire::ArrayVolume first_;              ///< as it was when it was made or read
-    std::unique_ptr<BoxWindows> windows_;  ///< the controller's own, where data goes by way of it
+    wire::ArrayVolume first_;  ///< as it was when it was made or read
+    std::unique_ptr<BoxWindows>
+        windows_;  ///< the controller's own, for data that goes by way of it
     raid::VolumeManager manager_;
     VolumeDisk disk_;
     std::unique_ptr<Timer> timer_;

@@ -217,7 +217,7 @@ void ControllerVolume::transfer(scsi::VendorCall& call, const wire::HostCommandB
     command.command = asked->command;
     command.host_identity = host->second.identity;
     command.heard = asked->heard;
-    manager_.submit(command);
+    manager().submit(command);
 }
 
 SlowOperation ControllerVolume::report(const HostCommand& command, bool under_way) const {
@@ -228,19 +228,21 @@ SlowOperation ControllerVolume::report(const HostCommand& command, bool under_wa
             .operation = command.operation,
             .offset = command.range.offset,
             .length = command.range.length,
-            .session = command.session};
+            .session = command.session,
+            .story = command.story};
 }
 
 void ControllerVolume::note_slow(SlowOperation operation) {
     if (operation.took < slow) return;
     operation.volume = name_;
+    name_boxes(operation);
     slow_.push_back(std::move(operation));
     if (slow_.size() > slow_kept) slow_.pop_front();
 }
 
 void ControllerVolume::over(HostCommand& command, Result<void> outcome) {
     note_slow(report(command, false));
-    if (outcome && windows_ && command.operation != raid::HostOperation::flush)
+    if (outcome && around_.in_band && windows_ && command.operation != raid::HostOperation::flush)
         payload_octets_ += command.range.length;
     auto kept = std::ranges::find(commands_, &command, &std::unique_ptr<HostCommand>::get);
     const auto ended = std::move(*kept);
@@ -264,6 +266,7 @@ void ControllerVolume::count(VolumeReport& report) const {
     report.requests = requests_ + disk_.requests();
     report.orders = orders_;
     report.payload_octets = payload_octets_ + disk_.octets();
+    if (!around_.in_band) report.relayed_octets = report.status.counters.payload_octets;
 }
 
 std::vector<SlowOperation> ControllerVolume::slow_operations() const {
@@ -274,7 +277,19 @@ std::vector<SlowOperation> ControllerVolume::slow_operations() const {
         found.push_back(std::move(each));
     }
     std::erase_if(found, [](const auto& each) { return each.took < slow; });
+    for (auto& each : found)
+        if (each.under_way) name_boxes(each);
     return found;
+}
+
+/// As they are now: another may have the place when somebody asks.
+void ControllerVolume::name_boxes(SlowOperation& operation) const {
+    const auto& volume = manager_.volume();
+    const auto& story = operation.story;
+    for (std::uint8_t place = 0; place < volume.boxes; ++place)
+        if (operation.under_way && raid::contains(story.boxes, place))
+            operation.waits_for.push_back(volume.members[place].box);
+    if (story.slowest) operation.slowest = volume.members[*story.slowest].box;
 }
 
 }  // namespace weft::node

@@ -244,7 +244,8 @@ void ControllerNode::take_apart(ControllerVolume& leaving, unsigned tries) {
     for (std::uint8_t place = 0; place < last.boxes; ++place)
         if (last.members[place].state != wire::ArrayMemberState::none)
             delete_part(last.members[place].box, last, delete_tries);
-    if (options_.in_band && links_) links_->cut_all();
+    const bool relays = leaving.manager().status().counters.payload_octets > 0;
+    if (relays && links_) links_->cut_all();
     world_.defer([this, &leaving, alive = alive_] {
         if (*alive) std::erase_if(leaving_, [&](auto& each) { return each.get() == &leaving; });
     });

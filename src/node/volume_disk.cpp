@@ -74,7 +74,8 @@ public:
                 .operation = operation,
                 .offset = range.offset,
                 .length = range.length,
-                .session = session};
+                .session = session,
+                .story = story};
     }
 
 private:

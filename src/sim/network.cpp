@@ -117,7 +117,9 @@ void Network::answer(Link& link) {
     ListenerRecord* found = find_listener(link.machine(Side::connector), link.address());
     if (found != nullptr) link.machine(Side::acceptor) = found->machine;
     if (dark_machines_.contains(link.machine(Side::acceptor))) return link.leave_unanswered();
-    if (found == nullptr) return link.refuse();
+    const bool apart = separated_.contains(
+        std::minmax(link.machine(Side::connector), link.machine(Side::acceptor)));
+    if (found == nullptr || apart) return link.refuse();
     // A copy: the callback may destroy its listener.
     auto accepted = found->accepted;
     accepted(link.accept());
@@ -163,6 +165,18 @@ void Network::clog(LinkId id, Duration extra_delay) {
 
 void Network::corrupt(LinkId id, Side from) {
     if (Link* link = find(id)) link->corrupt(from);
+}
+
+void Network::separate(const std::string& one, const std::string& other) {
+    separated_.insert(std::minmax(one, other));
+    for (const auto& [id, link] : links_)
+        if (std::minmax(link->machine(Side::connector), link->machine(Side::acceptor)) ==
+            std::minmax(one, other))
+            link->reset();
+}
+
+void Network::unite(const std::string& one, const std::string& other) {
+    separated_.erase(std::minmax(one, other));
 }
 
 void Network::power_cut(const std::string& machine) {

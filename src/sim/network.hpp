@@ -75,6 +75,11 @@ public:
     /// One bit of what `from` sends next arrives as another, and nobody is told.
     void corrupt(LinkId link, Side from);
 
+    /// These two machines no longer reach each other, though all others reach both: connections
+    /// between them are reset, and none is made before unite().
+    void separate(const std::string& one, const std::string& other);
+    void unite(const std::string& one, const std::string& other);
+
     /// The machine's listeners and connections are gone without a word, and nobody answers there.
     void power_cut(const std::string& machine);
     /// It answers again, though only to say that it knows nothing of earlier connections.
@@ -103,6 +108,7 @@ private:
     std::map<ListenerId, std::shared_ptr<ListenerRecord>> listeners_;
     std::set<std::string> machines_;
     std::set<std::string> dark_machines_;
+    std::set<std::pair<std::string, std::string>> separated_;  ///< the lesser name first
     std::uint64_t last_link_ = 0;
     ListenerId last_listener_ = 0;
     std::uint16_t last_free_port_ = 49151;  // the next is the first that is free for such use

@@ -219,6 +219,24 @@ TEST_F(NetworkTest, IsSlowWhileClogged) {
     EXPECT_EQ(text_of(server.received), "slow fast");
 }
 
+TEST_F(NetworkTest, KeepsTwoMachinesApartThatOthersReach) {
+    network.separate("elm", "oak");
+    world.run_for(1s);
+    EXPECT_EQ(client.closed_count, 1);
+    EXPECT_EQ(server.closed_count, 1);
+    RecordingEngine refused, third, again;
+    auto refused_stream = std::move(*oak.connect(Address::tcp("elm", 3260), refused));
+    auto third_stream = std::move(*world.host("ash").connect(Address::tcp("elm", 3260), third));
+    world.run_for(1s);
+    EXPECT_EQ(refused.opened_count, 0);
+    EXPECT_EQ(refused.closed_count, 1);
+    EXPECT_EQ(third.opened_count, 1);
+    network.unite("oak", "elm");
+    auto again_stream = std::move(*oak.connect(Address::tcp("elm", 3260), again));
+    world.run_for(1s);
+    EXPECT_EQ(again.opened_count, 1);
+}
+
 TEST_F(NetworkTest, SilencesAMachineWithoutPower) {
     elm.power_cut();
     world.run_for(1h);
