@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An array with third-party transfers (TPT) beside the same array with all data by way of its
 controller (Baseline), over the axes of the paper: block sizes, request sizes, reads and writes.
+Without a journal, as the paper's; bench/safety.py says what that costs.
 
 Every role has a network namespace of its own, with a link to one bridge, so that what each sends
 and receives can be counted. fio drives the host through its NBD socket. Both arrays run all the
@@ -114,7 +115,7 @@ class Array:
 
     def make_volume(self, chunk):
         self.cluster.tell("volume", "create", VOLUME, "--level", 5, "--boxes", ",".join(BOXES),
-                          "--chunk", chunk)
+                          "--chunk", chunk, "--consistency", "none")
         self.join("host")
         self.cluster.attach(VOLUME, "host", "--nbd-unix", self.folder / "nbd.sock")
         self.fio("write", 1 << 20, 60, "--size", f"{FILE_MIB}M", "--time_based=0")

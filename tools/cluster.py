@@ -75,7 +75,7 @@ class Role:
 
 class Cluster:
     """`before` are words that go before a role's command, by its name: to have it in a network
-    namespace of its own, for instance."""
+    namespace of its own, for instance. What people would type is called "management"."""
 
     def __init__(self, weft, folder, before=lambda name: []):
         self.weft = str(weft)
@@ -127,7 +127,7 @@ class Cluster:
 
     def tell(self, *words, timeout=120):
         """A command of `weft` to the controller; its JSON."""
-        command = [*self.before("controller"), self.weft, *map(str, words), "--controller",
+        command = [*self.before("management"), self.weft, *map(str, words), "--controller",
                    self.controllers(), "--key", self.key, "--json"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
         if done.returncode != 0:

@@ -148,7 +148,8 @@ def main():
     except KeyboardInterrupt:
         say("\nStopping the array.")
     finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for told_twice in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(told_twice, signal.SIG_IGN)
         demo.cluster.stop()
     shutil.rmtree(folder, ignore_errors=True)
     return status

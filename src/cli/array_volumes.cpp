@@ -85,7 +85,7 @@ struct Wishes {
 
 int volume_create(const Command& self, const Arguments& arguments) {
     CLI::App options;
-    std::string name, boxes, chunk = "128K", size, consistency = "none";
+    std::string name, boxes, chunk = "128K", size, consistency;
     unsigned level = 5;
     ArrayWishes array;
     options.add_option("NAME", name, "the volume's name")->required();
@@ -96,14 +96,18 @@ int volume_create(const Command& self, const Arguments& arguments) {
     options.add_option("--chunk", chunk, "what one box holds in a row");
     options.add_option("--size", size, "octets hosts may use; all there is room for if not given");
     options
-        .add_option("--consistency", consistency,
-                    "journal: nothing answered is lost, whoever loses power; none: as the paper")
+        .add_option(
+            "--consistency", consistency,
+            "journal, unless none is asked for: nothing answered is lost, whoever loses power")
         ->check(CLI::IsMember({"journal", "none"}));
     array.declare(options);
     if (auto leave = parse(self, options, arguments)) return *leave;
-    json request{{"do", "create volume"},   {"name", name},
-                 {"level", level},          {"boxes", split(boxes)},
-                 {"chunk", size_of(chunk)}, {"consistency", consistency}};
+    json request{{"do", "create volume"},
+                 {"name", name},
+                 {"level", level},
+                 {"boxes", split(boxes)},
+                 {"chunk", size_of(chunk)}};
+    if (!consistency.empty()) request["consistency"] = consistency;
     if (!size.empty()) request["size"] = size_of(size);
     array.ask(request);
     auto volume = array.ask({{"do", "volume status"}, {"name", name}});

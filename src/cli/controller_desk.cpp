@@ -183,7 +183,8 @@ void create_volume(const Desk& desk) {
         throw Refusal{fmt::format("a chunk of {} is too long", show_size(chunk))};
     wishes.chunk_bytes = static_cast<std::uint32_t>(chunk);
     wishes.size = desk.number("size", 0);
-    wishes.consistency = consistency_of(desk.request.value("consistency", std::string("none")));
+    if (desk.request.contains("consistency"))
+        wishes.consistency = consistency_of(desk.text("consistency"));
     desk.controller.create_volume(wishes, desk.told());
 }
 

@@ -84,7 +84,7 @@ public:
         std::vector<std::string> boxes;
         std::uint32_t chunk_bytes = 128u << 10;
         std::uint64_t size = 0;  ///< 0: all the boxes have room for
-        wire::ArrayConsistency consistency = wire::ArrayConsistency::none;
+        wire::ArrayConsistency consistency = wire::ArrayConsistency::journal;
     };
     void create_volume(const VolumeWishes& wishes, Told told);
     void delete_volume(const std::string& name, Told told);

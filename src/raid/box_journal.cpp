@@ -49,11 +49,14 @@ ArrayOutcome Box::keep_room(const ReceivedOrder& order) {
     journaled_->settle(order.envelope.settled);
     if (order.order.pieces.empty() && !journaled_->state_of(transaction))
         return ArrayOutcome::unknown_transaction;  // it commits, and there is nothing
-    const std::uint32_t octets = octets_to_prepare(order);
-    if (octets == 0 || order.order.phase == Phase::commit) return ArrayOutcome::done;
-    // One that was ended while this was on its way must not begin again.
-    if (!is_open(transaction) && journaled_->is_over(transaction))
+    if (order.order.phase == Phase::commit) return ArrayOutcome::done;
+    // One that was ended while this was on its way must not begin again, not even where it only
+    // lends its blocks: nobody would close that window.
+    if (order.envelope.participants != 0 && !is_open(transaction) &&
+        journaled_->is_over(transaction))
         return ArrayOutcome::unknown_transaction;
+    const std::uint32_t octets = octets_to_prepare(order);
+    if (octets == 0) return ArrayOutcome::done;
     return journaled_->keep_room(transaction, octets) ? ArrayOutcome::done : ArrayOutcome::no_room;
 }
 

@@ -232,6 +232,28 @@ void VolumeManager::Life::count_out(std::uint8_t place, ArrayOutcome why) {
     const bool is_told = std::exchange(box->ails, !can);
     box->facts.failed = can;
     if (can || !is_told) say_of(VolumeEventKind::box_failed, place, why);
+    if (!can || why != ArrayOutcome::passive_side_failed) return;
+    // Nothing is wrong with it but the way to it, which may be mended. A rebuild for every try is
+    // dear, so there are fewer and fewer.
+    box->minutes_out = 1u << std::min(box->fallen_out++, 6u);
+    link_timer_.ask(60s);
+}
+
+/// A minute has passed: links may be there again.
+void VolumeManager::Life::try_links_again() {
+    engine_.avoid_nothing();
+    for (auto& [identity, box] : boxes_) {
+        if (!box.facts.failed) {
+            box.fallen_out = 0;
+            continue;
+        }
+        if (box.minutes_out == 0) continue;
+        link_timer_.ask(60s);
+        if (--box.minutes_out > 0) continue;
+        box.facts.failed = false;
+        box.complaints = 0;
+        if (box.has_session && !box.greeted) greet(identity, box);
+    }
 }
 
 /// Neither has fallen out with anybody else: it is the link, and there is a way around it.

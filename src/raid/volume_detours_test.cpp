@@ -74,6 +74,33 @@ TEST(VolumeDetours, AreLeftWhenTheLinkIsThereAgain) {
     EXPECT_EQ(volume.manager->status().counters.payload_octets, before);
 }
 
+/// Where there is no way around, a box is counted out for its links; these may be mended.
+TEST(VolumeDetours, AreNotNeededOnceACountedOutBoxIsReachedAgain) {
+    test::for_each_seed(10, [](std::uint64_t seed) {
+        ManagedVolume volume(Level::raid5, 5, seed, {}, consistency_of(seed));
+        volume.submit_randomly(5);
+        for (unsigned i = 0; i < 5; ++i)
+            if (i != 2) volume.boxes[i]->network.out_of_reach = volume.identities[2];
+        volume.submit_randomly(30);
+        volume.expect_all_right();
+        ASSERT_TRUE(volume.manager->status().members[2].failed) << volume.story();
+        // It is tried again, in vain, and less and less often.
+        for (auto passed = std::chrono::seconds(0); passed < std::chrono::minutes(30);
+             passed += std::chrono::seconds(10)) {
+            const auto then = volume.now + std::chrono::seconds(10);
+            while (volume.now < then && volume.pass_time()) volume.agenda.run();
+            volume.submit_randomly(1);
+            volume.expect_all_right();
+        }
+        const auto tries = volume.count(box_failed);
+        EXPECT_GE(tries, 2u) << volume.story();
+        EXPECT_LE(tries, 6u) << volume.story();
+        for (auto& box : volume.boxes) box->network.out_of_reach.reset();
+        ASSERT_TRUE(volume.run_until([&] { return volume.is_healthy(); })) << volume.story();
+        volume.expect_whole();
+    });
+}
+
 TEST(VolumeDetours, LeadToAHostThatABoxDoesNotReach) {
     test::for_each_seed(20, [](std::uint64_t seed) {
         ManagedVolume volume(level_of(seed), boxes_of(seed), seed, {}, consistency_of(seed));

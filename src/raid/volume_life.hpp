@@ -59,8 +59,10 @@ private:
         std::optional<Recalled> recalled;  ///< of its journal, in this session
         wire::TransactionNumber returned_at{};  ///< the last that was begun when it was greeted
         unsigned complaints = 0;
-        bool ails = false;      ///< it would be counted out if anybody could do without it
-        unsigned refusals = 0;  ///< in a row, of what the volume is
+        bool ails = false;         ///< it would be counted out if anybody could do without it
+        unsigned refusals = 0;     ///< in a row, of what the volume is
+        unsigned fallen_out = 0;   ///< counted out for its links, so often
+        unsigned minutes_out = 0;  ///< until that is tried again; 0: it will not be
     };
     /// A command of the manager's own.
     struct Told {
@@ -175,6 +177,7 @@ private:
     void tell_end(const wire::BoxIdentity& box, wire::ArrayAction action, const Told& what);
     bool can_count_out(std::uint8_t place) const;
     void count_out(std::uint8_t place, wire::ArrayOutcome why);
+    void try_links_again();
     std::set<std::uint8_t> blamed();
     bool is_between_two_alone(const Complaint& complaint);
     void judge_complaints();

@@ -63,3 +63,10 @@ def trouble(log):
     """The lines of the kernel's log that speak of trouble."""
     return [line for line in log.splitlines()
             if TROUBLE.search(line) and TOLD_ON_ARRIVAL not in line]
+
+
+def served_by_nbd(socket, export, patience=300):
+    """A disk's name for QEMU, which comes back to a server that was killed for so many seconds, and
+    asks again for what was not answered."""
+    return f"file.driver=nbd,file.server.type=unix,file.server.path={socket}," \
+           f"file.export={export},file.reconnect-delay={patience}"

@@ -148,8 +148,12 @@ class Array(unittest.TestCase):
         self.weft("box", "remove", "elm")
         self.assertIn("photos, bay: ", self.weft("events"))
         self.assertIn("No request", self.weft("slow-ops"))
+        self.assertIn("with a journal", self.weft("volume", "status", "photos"))
         self.assertEqual(self.weft("volume", "delete", "photos"), "photos is no more.\n")
         self.assertEqual(self.ask("volume", "list"), [])
+        self.assertIn("without a journal",
+                      self.weft("volume", "create", "papers", "--level", "5", "--boxes",
+                                "oak,ash,bay", "--size", "8M", "--consistency", "none"))
 
     def test_what_makes_no_sense_is_refused_in_a_sentence(self):
         oak = f"127.0.0.1:{self.ports['oak']}"

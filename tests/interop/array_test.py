@@ -45,6 +45,7 @@ class ArrayCase(unittest.TestCase):
             self.add_box(name)
         self.volume = self.cluster.tell("volume", "create", VOLUME, "--level", self.level,
                                         "--boxes", ",".join(self.boxes), "--chunk", "64K")
+        self.assertEqual(self.volume["consistency"], "journal", "unless none is asked for")
         self.attach()
 
     def add_box(self, name):
