@@ -155,6 +155,7 @@ std::optional<std::string> BoxNode::judge(const BoxPart& part,
 }
 
 void BoxNode::start_serving() {
+    if (stopping_) return refuse_to_start("it was told to stop");
     links_->appear_as(wire::box_end(facts_.box), std::nullopt);
     links_->set_office(facts_.cluster, facts_.epoch);
     links_->on_event([this](const ArrayLinks::Event& event) {
@@ -183,6 +184,7 @@ Result<Address> BoxNode::listen(const Address& address) {
 }
 
 void BoxNode::stop() {
+    stopping_ = true;
     server_.stop();
     if (links_) links_->cut_all();
 }

@@ -157,6 +157,7 @@ private:
     std::size_t epochs_awaited_ = 0;
     Outcome epoch_outcome_{};
     std::function<void(Outcome)> epoch_told_;
+    bool stopping_ = false;  ///< perhaps before it has started
     bool saving_ = false;
     std::set<wire::BoxIdentity> met_;
     std::function<void(const std::string&)> hear_;

@@ -44,6 +44,7 @@ public:
     bool is_dead() const { return life_ != Life::well; }
     /// Requests that touch the range fail with Code::io_failed, until heal().
     void make_bad(std::uint64_t offset, std::uint64_t length, BadFor bad_for);
+    void set_flush_honesty(FlushHonesty honesty) { spec_.flush_honesty = honesty; }
     void set_error_percent(double reads, double writes);
     /// Ends bad ranges and random errors.
     void heal();

@@ -70,6 +70,7 @@ Result<std::unique_ptr<Listener>> Network::listen(const std::string& machine, Ad
 Result<std::unique_ptr<Stream>> Network::connect(const std::string& machine, const Address& address,
                                                  StreamEngine& engine) {
     if (links_.size() >= limits::links) return Error{.code = Code::exhausted};
+    if (dark_machines_.contains(machine)) return Error{.code = Code::disconnected};
     LinkId id{++last_link_};
     Link::Owner owner{
         .wants_acceptor = [this](Link& link) { answer(link); },
@@ -185,6 +186,14 @@ void Network::power_cut(const std::string& machine) {
     for (const auto& [id, link] : links_)
         for (Side side : {Side::connector, Side::acceptor})
             if (link->machine(side) == machine) link->darken(side);
+}
+
+void Network::go_dark(const std::string& machine) {
+    dark_machines_.insert(machine);
+    std::erase_if(listeners_, [&](const auto& entry) { return entry.second->machine == machine; });
+    for (const auto& [id, link] : links_)
+        for (Side side : {Side::connector, Side::acceptor})
+            if (link->machine(side) == machine) link->half_open(side);
 }
 
 void Network::power_on(const std::string& machine) {

@@ -82,6 +82,9 @@ public:
 
     /// The machine's listeners and connections are gone without a word, and nobody answers there.
     void power_cut(const std::string& machine);
+    /// The same for the others. What is left of the machine's program hears that its connections
+    /// are gone, and reaches nobody: so that it can be taken apart.
+    void go_dark(const std::string& machine);
     /// It answers again, though only to say that it knows nothing of earlier connections.
     void power_on(const std::string& machine);
 
