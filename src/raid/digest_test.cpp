@@ -41,7 +41,7 @@ Digest digest_in(const Layout& layout, Column column, ConstBuffer slices, std::u
 
 TEST(Digest, SaysOfRaid6WhichColumnIsAtOdds) {
     std::mt19937_64 random(2);
-    for (const std::uint8_t boxes : {4, 7, 18}) {
+    for (const auto boxes : std::initializer_list<std::uint8_t>{4, 7, 18}) {
         const auto layout = *Layout::make(Level::raid6, boxes, 8 * slice_size);
         EXPECT_EQ(column_at_odds(layout, {}), std::nullopt) << "none is";
         for (Column column = 0; column < boxes; ++column) {
