@@ -123,6 +123,7 @@ private:
     bool has_remains(const std::string& machine) const;
     void bury(std::string machine, std::function<bool()> is_quiet,
               std::function<void()> take_apart);
+    void beat();
     void tend();
     Address address_of(unsigned controller) const;
     bool told_well(const std::string& what,
@@ -137,6 +138,7 @@ private:
     std::vector<Host> hosts_;
     std::deque<Remains> remains_;
     std::uint64_t steps_ = 0;
+    Appointment heart_;
 };
 
 }  // namespace weft::sim

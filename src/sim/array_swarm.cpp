@@ -10,7 +10,7 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr Duration plenty = 600s;           // of virtual time, for what must happen at last
-constexpr std::uint64_t now_and_then = 64;  // steps, where somebody looks after machines
+constexpr std::uint64_t now_and_then = 16;  // steps, where somebody looks after machines
 
 /// Often nothing, sometimes seldom, now and then all the time.
 double draw_rate(Random& random, double most) {
@@ -387,7 +387,7 @@ void ArraySwarm::wind_up() {
 void ArraySwarm::look_at_everything() {
     std::vector<std::byte> final;
     if (!read_everything(final)) return complaints_.add("L1: the last reads are not answered");
-    ledger_.check(final, true);
+    ledger_.check(final, {}, true);
     if (!machines_->scrub()) return;
     if (!machines_->run_until([&] { return !machines_->status().scrub.running; }, plenty))
         return complaints_.add("L4: a scrub does not end");
