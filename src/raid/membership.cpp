@@ -12,10 +12,6 @@ BoxFacts facts_of(const std::map<wire::BoxIdentity, BoxFacts>& boxes,
     return found == boxes.end() ? BoxFacts{} : found->second;
 }
 
-wire::Generation after(wire::Generation generation) {
-    return wire::Generation{static_cast<std::uint64_t>(generation) + 1};
-}
-
 wire::ArrayMember next_member(const wire::ArrayVolume& volume, std::uint8_t place,
                               const BoxFacts& box, bool whole) {
     wire::ArrayMember member = volume.members[place];
@@ -32,9 +28,7 @@ wire::ArrayMember next_member(const wire::ArrayVolume& volume, std::uint8_t plac
                 member.state = ArrayMemberState::current;
             break;
         case ArrayMemberState::absent:
-            if (!there) break;
-            member.state = ArrayMemberState::rebuilding;
-            member.since = after(volume.generation);
+            if (there) member.state = ArrayMemberState::rebuilding;
             break;
         case ArrayMemberState::none:
             break;
@@ -71,7 +65,7 @@ std::optional<wire::ArrayVolume> next_volume(const wire::ArrayVolume& volume,
                           .state = ArrayMemberState::rebuilding,
                           .rebuilt_stripes = 0,
                           .failed = false,
-                          .since = after(volume.generation)};
+                          .since = {}};
                 continue;
             }
         }
@@ -79,7 +73,7 @@ std::optional<wire::ArrayVolume> next_volume(const wire::ArrayVolume& volume,
     }
     if (wishes.stripes) next.stripes = *wishes.stripes;
     if (next == volume) return std::nullopt;
-    next.generation = after(volume.generation);
+    next.generation = wire::Generation{static_cast<std::uint64_t>(volume.generation) + 1};
     return next;
 }
 

@@ -52,8 +52,8 @@ void VolumeManager::Life::box_up(const wire::BoxIdentity& identity, const BoxSta
     }
     const bool needed = place && !can_lose(volume_, *place) &&
                         volume_.members[*place].state == ArrayMemberState::current;
-    // It has heard of the generation it was let in with before it took anything: whoever is below
-    // has another disk than it had, whichever controller it was that let it in.
+    // Whoever knows of less than when it last became whole has another disk than it had then,
+    // whichever controller it was that saw to it.
     const auto least =
         std::max(box.generation, place ? volume_.members[*place].since : wire::Generation{});
     const bool was_put_back = standing.has_part && standing.generation < least;
@@ -61,6 +61,7 @@ void VolumeManager::Life::box_up(const wire::BoxIdentity& identity, const BoxSta
         say_of(VolumeEventKind::box_refused, *place,
                was_put_back ? ArrayOutcome::other_generation : ArrayOutcome::wrong_volume);
     if (needed && was_put_back) return;  // nothing can be made of it, and nothing without it
+    box.put_back = was_put_back;
     if (place && was_put_back) {
         places_[*place].blank = true;
         if (volume_.members[*place].state != ArrayMemberState::absent)
@@ -80,7 +81,9 @@ void VolumeManager::Life::box_up(const wire::BoxIdentity& identity, const BoxSta
 
 /// Its disk was put back, and nobody is left who could do without it: it is not believed.
 bool VolumeManager::Life::is_of_the_past(std::uint8_t place) const {
-    return places_[place].blank && volume_.members[place].state == ArrayMemberState::current;
+    const auto& member = volume_.members[place];
+    const auto box = boxes_.find(member.box);
+    return member.state == ArrayMemberState::current && box != boxes_.end() && box->second.put_back;
 }
 
 /// What it was doing when it was lost must have ended before it is used again; and a journal is

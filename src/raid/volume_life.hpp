@@ -56,6 +56,7 @@ private:
         std::uint64_t data_length = 0;
         std::uint64_t boot = 0;    ///< which life of its process; 0: not known
         bool lost_power = false;   ///< it has begun another since it was last believed
+        bool put_back = false;     ///< its disk is one of the past, and not rebuilt yet
         bool has_session = false;  ///< it can be told to end what it is doing, if nothing else
         std::set<wire::TransactionNumber> left_open;  ///< to be ended before it is up again
         bool must_end = false;                        ///< what is left open there, once that may be
@@ -144,7 +145,7 @@ private:
     // volume_settling.cpp: what must be lasting
     void settle();
     bool starts_yet();
-    void keep(const wire::ArrayVolume& next);
+    void keep(wire::ArrayVolume next);
     void keep_records();
     bool tell_members();
     void tell(const wire::BoxIdentity& box, std::uint8_t place);

@@ -68,7 +68,12 @@ bool VolumeManager::Life::starts_yet() {
     return true;
 }
 
-void VolumeManager::Life::keep(const wire::ArrayVolume& next) {
+void VolumeManager::Life::keep(wire::ArrayVolume next) {
+    // Who has become whole has taken orders of the volume as it is applied: it knows at least that.
+    for (std::uint8_t i = 0; i < next.boxes; ++i)
+        if (volume_.members[i].state == ArrayMemberState::rebuilding &&
+            next.members[i].state == ArrayMemberState::current)
+            next.members[i].since = applied_.generation;
     pending_ = next;
     storing_ = Storing::volume;
     std::vector<MetadataChange> changes;
@@ -328,6 +333,7 @@ void VolumeManager::Life::begin_rebuild(std::uint8_t index, const wire::ArrayMem
     ++place.rebuilds;
     place.lasting_mark = place.octets = 0;
     place.flushing = place.blank = false;
+    boxes_[volume_.members[index].box].put_back = false;
     place.spare.stop();
     say_of(VolumeEventKind::rebuild_began, index, {}, place.rebuild->stripes_to_do());
 }

@@ -47,7 +47,7 @@ void expect_done_without(ScriptedVolume& volume, const ScriptedVolume::Request& 
 }
 
 TEST(FailureTable, Case01_ADataBoxDiesBeforeItHasPrepared_TheWriteIsDoneWithoutIt) {
-    for_each_volume(12, [](ScriptedVolume& volume) {
+    for_each_volume(8, [](ScriptedVolume& volume) {
         const auto lost = volume.box_of(at);
         const auto generation = volume.generation();
         auto& write = volume.write({at, block});
@@ -65,7 +65,7 @@ TEST(FailureTable, Case01_ADataBoxDiesBeforeItHasPrepared_TheWriteIsDoneWithoutI
 }
 
 TEST(FailureTable, Case02_AParityBoxDiesBeforeItHasPrepared_TheWriteIsDoneWithoutIt) {
-    for_each_volume(12, [](ScriptedVolume& volume) {
+    for_each_volume(8, [](ScriptedVolume& volume) {
         const auto all = volume.participants_of(at);
         const auto lost = all[1 + volume.agenda.random.below(all.size() - 1)];
         const auto generation = volume.generation();
@@ -78,7 +78,7 @@ TEST(FailureTable, Case02_AParityBoxDiesBeforeItHasPrepared_TheWriteIsDoneWithou
 }
 
 TEST(FailureTable, Case03_ABoxDiesOnceItHasPrepared_TheHostSeesOneAnswer) {
-    for_each_volume(12, [](ScriptedVolume& volume) {
+    for_each_volume(8, [](ScriptedVolume& volume) {
         const auto all = volume.participants_of(at);
         const auto lost = all[volume.agenda.random.below(all.size())];
         const auto generation = volume.generation();
@@ -94,7 +94,7 @@ TEST(FailureTable, Case03_ABoxDiesOnceItHasPrepared_TheHostSeesOneAnswer) {
 }
 
 TEST(FailureTable, Case04_ABoxDiesAfterTheCommitPoint_WhatWasAnsweredIsMadeOfTheOthers) {
-    for_each_volume(12, [](ScriptedVolume& volume) {
+    for_each_volume(8, [](ScriptedVolume& volume) {
         const auto all = volume.participants_of(at);
         const auto lost = all[volume.agenda.random.below(all.size())];
         const auto generation = volume.generation();
@@ -109,7 +109,7 @@ TEST(FailureTable, Case04_ABoxDiesAfterTheCommitPoint_WhatWasAnsweredIsMadeOfThe
 
 /// Nobody can be spared, so it is waited for: its journal knows, and nothing is rebuilt.
 TEST(FailureTable, Case05_ABoxStartsAnewAndIsNeeded_ItsJournalKnowsAndNothingIsRebuilt) {
-    for_each_volume(12, [](ScriptedVolume& volume) {
+    for_each_volume(8, [](ScriptedVolume& volume) {
         const auto all = volume.participants_of(at);
         const auto again = all[volume.agenda.random.below(all.size())];
         for (unsigned box = 0, spare = volume.layout.spare_columns(); spare > 0; ++box) {
@@ -138,7 +138,7 @@ TEST(FailureTable, Case05_ABoxStartsAnewAndIsNeeded_ItsJournalKnowsAndNothingIsR
 
 /// And where it was counted out meanwhile it is given what was written, and nothing else.
 TEST(FailureTable, Case05_ABoxStartsAnewAndWasCountedOut_OnlyWhatWasWrittenIsRebuilt) {
-    for_each_volume(12, [](ScriptedVolume& volume) {
+    for_each_volume(8, [](ScriptedVolume& volume) {
         const auto all = volume.participants_of(at);
         const auto again = all[volume.agenda.random.below(all.size())];
         auto& write = volume.write({at, block});
@@ -159,7 +159,7 @@ TEST(FailureTable, Case05_ABoxStartsAnewAndWasCountedOut_OnlyWhatWasWrittenIsReb
 /// Controller and boxes go dark together at any moment of a write, and as many boxes as the level
 /// can do without never return. This is where parity without a journal has its write hole.
 TEST(FailureTable, Case11_TheRackGoesDarkAndABoxDoesNotReturn_NoBlockIsHalfWritten) {
-    for_each_volume(60, [](ScriptedVolume& volume) {
+    for_each_volume(24, [](ScriptedVolume& volume) {
         const raid::Range range{at, (1 + volume.agenda.random.below(4)) * block};
         const auto before = volume.expected(range);
         auto& write = volume.write(range);

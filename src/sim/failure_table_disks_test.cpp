@@ -28,7 +28,7 @@ void darken(ScriptedVolume& volume) {
 }
 
 TEST(FailureTable, Case24_ABlockIsTornOnItsWayHome_TheJournalHasIt) {
-    for_each_volume(12, [](ScriptedVolume& volume) {
+    for_each_volume(8, [](ScriptedVolume& volume) {
         auto& write = volume.write({at, block});
         const auto box = volume.box_of(at);
         auto& disk = volume.cluster.disk(box);
@@ -61,7 +61,7 @@ TEST(FailureTable, Case24_ABlockIsTornOnItsWayHome_TheJournalHasIt) {
 }
 
 TEST(FailureTable, Case25_ARecordIsTornInTheJournal_NobodyWasToldOfIt) {
-    for_each_volume(12, [](ScriptedVolume& volume) {
+    for_each_volume(8, [](ScriptedVolume& volume) {
         const auto all = volume.participants_of(at);
         const auto box = all[volume.agenda.random.below(all.size())];
         const auto before = volume.expected({at, block});
@@ -84,7 +84,7 @@ TEST(FailureTable, Case25_ARecordIsTornInTheJournal_NobodyWasToldOfIt) {
 
 /// Read by a host it is found again, answered right, and written anew where it had rotted.
 TEST(FailureTable, Case26_ADataBlockRots_ItIsReadFromTheOthersAndMended) {
-    for_each_volume(10, [](ScriptedVolume& volume) {
+    for_each_volume(6, [](ScriptedVolume& volume) {
         const auto box = volume.box_of(at);
         const auto home = volume.home_of(box, at);
         auto& disk = volume.cluster.disk(box);
@@ -108,7 +108,7 @@ TEST(FailureTable, Case26_ADataBlockRots_ItIsReadFromTheOthersAndMended) {
 
 /// More blocks of one row than the level can do without.
 TEST(FailureTable, Case26_TooManyBlocksOfARowRot_ThatBlockFailsAndNoOther) {
-    for_each_volume(10, [](ScriptedVolume& volume) {
+    for_each_volume(6, [](ScriptedVolume& volume) {
         const auto boxes = volume.participants_of(at);
         ASSERT_GT(boxes.size(), volume.layout.spare_columns());
         for (unsigned box : boxes) {
@@ -137,7 +137,7 @@ TEST(FailureTable, Case26_TooManyBlocksOfARowRot_ThatBlockFailsAndNoOther) {
 }
 
 TEST(FailureTable, Case27_AParityBlockRots_AScrubMendsIt) {
-    for_each_volume(10, [](ScriptedVolume& volume) {
+    for_each_volume(6, [](ScriptedVolume& volume) {
         const auto all = volume.participants_of(at);
         const auto box = all[1 + volume.agenda.random.below(all.size() - 1)];
         auto& disk = volume.cluster.disk(box);
@@ -156,7 +156,7 @@ TEST(FailureTable, Case27_AParityBlockRots_AScrubMendsIt) {
 
 /// And found when it is used: its data box is away, and what is made of it would be wrong.
 TEST(FailureTable, Case27_AParityBlockRotsAndIsNeeded_NoWrongDataIsMadeOfIt) {
-    for_each_volume(10, [](ScriptedVolume& volume) {
+    for_each_volume(6, [](ScriptedVolume& volume) {
         const auto all = volume.participants_of(at);
         volume.cluster.drop(all[0]);
         ASSERT_TRUE(volume.run_until([&] { return volume.state() == VolumeState::degraded; }));
@@ -174,7 +174,7 @@ TEST(FailureTable, Case27_AParityBlockRotsAndIsNeeded_NoWrongDataIsMadeOfIt) {
 }
 
 TEST(FailureTable, Case27_ChecksumsRot_TheirBlocksAreMended) {
-    for_each_volume(10, [](ScriptedVolume& volume) {
+    for_each_volume(6, [](ScriptedVolume& volume) {
         const auto all = volume.participants_of(at);
         const auto box = all[volume.agenda.random.below(all.size())];
         // Where the box keeps them, ahead of the data; it reads them when it begins anew.
@@ -191,7 +191,7 @@ TEST(FailureTable, Case27_ChecksumsRot_TheirBlocksAreMended) {
 }
 
 TEST(FailureTable, Case27_ACopyOfASuperblockRots_TheOtherIsThere) {
-    for_each_volume(10, [](ScriptedVolume& volume) {
+    for_each_volume(6, [](ScriptedVolume& volume) {
         const auto box = static_cast<unsigned>(volume.agenda.random.below(volume.cluster.boxes()));
         for (unsigned i = 0; i < 2; ++i) {  // both copies are written, in turns
             volume.cluster.drop((box + 1) % volume.cluster.boxes());
@@ -209,7 +209,7 @@ TEST(FailureTable, Case27_ACopyOfASuperblockRots_TheOtherIsThere) {
 }
 
 TEST(FailureTable, Case29_AWriteGoesElsewhere_BothPlacesAreFoundAndMended) {
-    for_each_volume(12, [](ScriptedVolume& volume) {
+    for_each_volume(8, [](ScriptedVolume& volume) {
         const auto all = volume.participants_of(at);
         const auto box = all[volume.agenda.random.below(all.size())];
         const auto elsewhere = at + 2 * volume.layout.stripe_bytes();
@@ -238,7 +238,7 @@ TEST(FailureTable, Case29_AWriteGoesElsewhere_BothPlacesAreFoundAndMended) {
 }
 
 TEST(FailureTable, Case30_WhatWasPreparedDoesNotAddUp_ItIsNotCommittedButDoneAgain) {
-    for_each_volume(12, [](ScriptedVolume& volume) {
+    for_each_volume(8, [](ScriptedVolume& volume) {
         volume.cluster.damages = 1;
         auto& write = volume.write({at, block});
         ASSERT_TRUE(volume.run_until([&] { return write.outcome.has_value(); }));

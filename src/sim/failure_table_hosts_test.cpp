@@ -18,7 +18,7 @@ bool is_commit_command(const RaidMessage& message) {
 }
 
 TEST(FailureTable, Case12_AHostDiesBeforeItsDataIsFetched_TheOldDataStays) {
-    for_each_volume(10, [](ScriptedVolume& volume) {
+    for_each_volume(6, [](ScriptedVolume& volume) {
         const raid::Range range{at, 3 * block};
         const auto before = volume.expected(range);
         const auto generation = volume.generation();
@@ -36,7 +36,7 @@ TEST(FailureTable, Case12_AHostDiesBeforeItsDataIsFetched_TheOldDataStays) {
 
 /// At any moment: what some have and others have not is undone everywhere.
 TEST(FailureTable, Case12_AHostDiesAmidItsWrite_AllOfItIsThereOrNothing) {
-    for_each_volume(40, [](ScriptedVolume& volume) {
+    for_each_volume(24, [](ScriptedVolume& volume) {
         const raid::Range range{at, (1 + volume.agenda.random.below(5)) * block};
         const auto before = volume.expected(range);
         auto& write = volume.write(range, ann);
@@ -51,7 +51,7 @@ TEST(FailureTable, Case12_AHostDiesAmidItsWrite_AllOfItIsThereOrNothing) {
 }
 
 TEST(FailureTable, Case13_AHostDiesAfterTheCommitPoint_ItsWriteStaysAndNothingIsHeld) {
-    for_each_volume(10, [](ScriptedVolume& volume) {
+    for_each_volume(6, [](ScriptedVolume& volume) {
         auto& write = volume.write({at, block}, ann);
         ASSERT_TRUE(volume.park(1, is_commit_command));
         volume.lose_host(ann);
@@ -70,7 +70,7 @@ TEST(FailureTable, Case13_AHostDiesAfterTheCommitPoint_ItsWriteStaysAndNothingIs
 }
 
 TEST(FailureTable, Case34_TwoHostsWriteTheSameBlocks_OneComesAfterTheOther) {
-    for_each_volume(20, [](ScriptedVolume& volume) {
+    for_each_volume(12, [](ScriptedVolume& volume) {
         const raid::Range range{at, (1 + volume.agenda.random.below(4)) * block};
         auto& first = volume.write(range, ann);
         volume.some_steps(volume.agenda.random.below(20));
@@ -88,7 +88,7 @@ TEST(FailureTable, Case34_TwoHostsWriteTheSameBlocks_OneComesAfterTheOther) {
 
 /// A box stands between two writes of the same row, so that both are under way for long.
 TEST(FailureTable, Case34_TwoHostsWriteOneRow_ItsParityIsThatOfBoth) {
-    for_each_volume(20, [](ScriptedVolume& volume) {
+    for_each_volume(12, [](ScriptedVolume& volume) {
         const auto row = volume.layout.level() == Level::mirror ? block : 2 * block;
         auto& first = volume.write({at, block}, ann);
         auto& second = volume.write({at + row, block}, bob);
@@ -103,7 +103,7 @@ TEST(FailureTable, Case34_TwoHostsWriteOneRow_ItsParityIsThatOfBoth) {
 }
 
 TEST(FailureTable, Case35_AHostAsksAgainWhileItIsBeingDone_ItIsDoneOnce) {
-    for_each_volume(15, [](ScriptedVolume& volume) {
+    for_each_volume(8, [](ScriptedVolume& volume) {
         auto& write = volume.write({at, block}, ann);
         volume.some_steps(volume.agenda.random.below(30));
         auto& again = volume.ask_again(write);
@@ -116,7 +116,7 @@ TEST(FailureTable, Case35_AHostAsksAgainWhileItIsBeingDone_ItIsDoneOnce) {
 
 /// The answer got lost with a connection; meanwhile another has written there.
 TEST(FailureTable, Case35_AHostAsksAgainLongAfter_WhatWasWrittenSinceStays) {
-    for_each_volume(10, [](ScriptedVolume& volume) {
+    for_each_volume(6, [](ScriptedVolume& volume) {
         auto& write = volume.write({at, block}, ann);
         ASSERT_TRUE(volume.run_until([&] { return write.outcome.has_value(); }));
         auto& since = volume.write({at, block}, bob);
@@ -132,7 +132,7 @@ TEST(FailureTable, Case35_AHostAsksAgainLongAfter_WhatWasWrittenSinceStays) {
 
 /// Sessions break and begin anew amid a write: what was on its way is lost or said again.
 TEST(FailureTable, Case35_SessionsBreakAmidAWrite_EveryOrderCountsOnce) {
-    for_each_volume(40, [](ScriptedVolume& volume) {
+    for_each_volume(24, [](ScriptedVolume& volume) {
         auto& write = volume.write({at, 2 * block}, ann);
         for (auto breaks = 1 + volume.agenda.random.below(4); breaks > 0; --breaks) {
             volume.some_steps(volume.agenda.random.below(25));
@@ -152,7 +152,7 @@ TEST(FailureTable, Case35_SessionsBreakAmidAWrite_EveryOrderCountsOnce) {
 /// All that a write has sent to boxes comes there once more, in any order, when others have
 /// written since.
 TEST(FailureTable, Case35_CommandsComeOnceMore_NothingIsWrittenASecondTime) {
-    for_each_volume(15, [](ScriptedVolume& volume) {
+    for_each_volume(8, [](ScriptedVolume& volume) {
         struct Copy {
             unsigned box;
             raid::EncodedOrder command;

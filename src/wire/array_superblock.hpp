@@ -20,7 +20,7 @@ struct ArrayMember {
     ArrayMemberState state{};
     std::uint64_t rebuilt_stripes = 0;
     bool failed = false;  ///< of one that is absent: not taken back before somebody says so
-    Generation since{};   ///< in which it was let in: a disk of before is one of the past
+    Generation since{};   ///< that it knew of when it last became whole: below, its disk is old
 
     static constexpr void describe(auto& v, auto& h) {
         v.nested("box", h.box);
