@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -103,6 +104,50 @@ void print_event(const json& event) {
     if (auto box = word(event, "box"); !box.empty()) about += (about.empty() ? "" : ", ") + box;
     fmt::print("{}  {}{}\n", word(event, "time"), about.empty() ? "" : about + ": ",
                word(event, "what"));
+}
+
+std::string short_span(double seconds) {
+    return seconds < 1 ? fmt::format("{:.0f} ms", seconds * 1e3) : show_duration(seconds);
+}
+
+/// "200 ms for its turn, 1.8 s for boxes to read": what it waited for, in the order it comes.
+std::string spent_text(const json& spent) {
+    constexpr std::array<std::pair<const char*, const char*>, 6> words{{
+        {"turn", "for its turn"},
+        {"room", "for room in a box"},
+        {"volume", "for the volume to be put right"},
+        {"read", "for boxes to read"},
+        {"prepare", "for boxes to prepare"},
+        {"commit", "for boxes to commit"},
+    }};
+    std::string text;
+    for (const auto& [key, says] : words) {
+        const double seconds = spent.value(key, 0.0);
+        if (seconds < 0.001) continue;
+        text += fmt::format("{}{} {}", text.empty() ? "" : ", ", short_span(seconds), says);
+    }
+    return text;
+}
+
+void print_story(const json& story) {
+    if (auto spent = spent_text(story.at("spent")); !spent.empty()) fmt::print("    {}\n", spent);
+    if (story.contains("boxes") && !story.at("boxes").empty()) {
+        std::string names;
+        for (const auto& box : story.at("boxes"))
+            names += (names.empty() ? "" : ", ") + show_foreign(box.get<std::string>());
+        fmt::print("    not answered by {}\n", names);
+    }
+    if (story.contains("slowest")) {
+        const auto& slowest = story.at("slowest");
+        fmt::print("    slowest answer: {}, {} to {}\n", word(slowest, "box"),
+                   short_span(slowest.at("seconds").get<double>()), word(slowest, "in"));
+    }
+    const auto attempts = story.at("attempts").get<unsigned>();
+    if (attempts > 1) fmt::print("    begun {} times\n", attempts);
+    if (story.at("hedged").get<bool>())
+        fmt::print("    hedged: a box was late, and the others were asked instead\n");
+    if (story.at("relayed").get<bool>())
+        fmt::print("    relayed: its data went by way of the controller\n");
 }
 
 }  // namespace
@@ -211,12 +256,14 @@ int slow_operations(const Command& self, const Arguments& arguments) {
     if (auto leave = parse(self, options, arguments)) return *leave;
     auto found = array.ask({{"do", "list slow operations"}});
     if (array.as_json) return fmt::print("{}\n", show_json(found)), done;
-    for (const auto& each : found)
+    for (const auto& each : found) {
         fmt::print("{}  {}: {} of {} at {} {} {}\n", word(each, "began"), word(each, "volume"),
                    word(each, "operation"), show_size(each.at("length").get<std::uint64_t>()),
                    each.at("offset").get<std::uint64_t>(),
                    each.at("under_way").get<bool>() ? "has taken" : "took",
                    show_duration(each.at("seconds").get<double>()));
+        print_story(each.at("story"));
+    }
     if (found.empty()) fmt::print("No request of a host has taken longer than half a second.\n");
     return done;
 }

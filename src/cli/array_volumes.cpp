@@ -27,6 +27,17 @@ void print_volume(const json& volume) {
                volume.at("boxes").get<unsigned>(), word(volume, "state"));
 }
 
+/// What is the matter with a box that is there.
+std::string troubles_of(const json& member) {
+    std::string text;
+    if (member.at("slow").get<bool>()) text += ", answers slowly: reads go around it";
+    if (member.at("full").get<bool>()) text += ", has no room: writes wait";
+    for (const auto& other : member.at("unreached"))
+        text += ", does not reach " + show_foreign(other.get<std::string>());
+    if (member.at("misses_host").get<bool>()) text += ", does not reach a host";
+    return text;
+}
+
 void print_details(const json& volume) {
     print_volume(volume);
     fmt::print("  target {}, chunks of {}, {}, generation {}, {} hosts\n", word(volume, "target"),
@@ -34,9 +45,9 @@ void print_details(const json& volume) {
                word(volume, "consistency") == "journal" ? "with a journal" : "without a journal",
                volume.at("generation").get<std::uint64_t>(), volume.at("hosts").get<std::size_t>());
     for (const auto& member : volume.at("members"))
-        fmt::print("  place {}: {}, {}, {}\n", member.at("place").get<unsigned>(),
+        fmt::print("  place {}: {}, {}, {}{}\n", member.at("place").get<unsigned>(),
                    word(member, "box"), word(member, "state"),
-                   member.at("up").get<bool>() ? "up" : "down");
+                   member.at("up").get<bool>() ? "up" : "down", troubles_of(member));
     for (const auto& rebuild : volume.at("rebuilds"))
         fmt::print("  place {} is being rebuilt{}: {} of {} stripes\n",
                    rebuild.at("place").get<unsigned>(),

@@ -4,6 +4,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <array>
 #include <chrono>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -89,10 +90,18 @@ json volume_json(const node::VolumeReport& report) {
     json members = json::array(), rebuilds = json::array();
     for (std::size_t i = 0; i < status.members.size(); ++i) {
         const auto& member = status.members[i];
+        json unreached = json::array();
+        for (std::size_t other = 0; other < report.box_names.size(); ++other)
+            if (raid::contains(member.unreached, static_cast<unsigned>(other)))
+                unreached.push_back(report.box_names[other]);
         members.push_back({{"place", member.place},
                            {"box", report.box_names[i]},
                            {"state", state_of(member)},
-                           {"up", member.up}});
+                           {"up", member.up},
+                           {"slow", member.slow},
+                           {"full", member.full},
+                           {"unreached", unreached},
+                           {"misses_host", member.misses_host}});
     }
     for (const auto& rebuild : status.rebuilds)
         rebuilds.push_back({{"place", rebuild.place},
@@ -117,7 +126,9 @@ json volume_json(const node::VolumeReport& report) {
             {"counters",
              {{"requests", report.requests},
               {"orders", report.orders},
-              {"payload_bytes", report.payload_octets}}},
+              {"payload_bytes", report.payload_octets},
+              {"relayed_bytes", report.relayed_octets},
+              {"hedged_reads", status.counters.hedged_reads}}},
             {"members", members},
             {"rebuilds", rebuilds},
             {"scrub",
@@ -206,6 +217,33 @@ void list_events(const Desk& desk) {
     desk.reply(found);
 }
 
+const char* name_of(raid::WaitsFor what) {
+    constexpr std::array names{"turn", "room", "volume", "read", "prepare", "commit"};
+    static_assert(names.size() == raid::waits_for_count);
+    return names[static_cast<std::size_t>(what)];
+}
+
+/// Where the time of a request went: what it waited for, in seconds, and for whom.
+json story_json(const Desk& desk, const node::SlowOperation& each) {
+    auto story = each.story;
+    if (each.under_way) story.turns_to(story.now, desk.world.now());
+    json spent = json::object();
+    for (std::size_t i = 0; i < raid::waits_for_count; ++i)
+        if (story.spent[i] > Duration{})
+            spent[name_of(static_cast<raid::WaitsFor>(i))] = seconds_of(story.spent[i]);
+    json told{{"spent", spent},
+              {"attempts", story.attempts},
+              {"hedged", story.hedged},
+              {"relayed", story.relayed}};
+    if (each.under_way) told["waits_for"] = name_of(story.now);
+    if (each.under_way) told["boxes"] = each.waits_for_names;
+    if (story.slowest)
+        told["slowest"] = {{"box", each.slowest_name},
+                           {"in", name_of(story.slowest_in)},
+                           {"seconds", seconds_of(story.slowest_took)}};
+    return told;
+}
+
 void list_slow(const Desk& desk) {
     desk.reply(list_of(desk.controller.slow_operations(), [&](const node::SlowOperation& each) {
         return json{{"began", wall_clock(desk.world, each.since)},
@@ -215,7 +253,8 @@ void list_slow(const Desk& desk) {
                     {"operation", name_of(each.operation)},
                     {"offset", each.offset},
                     {"length", each.length},
-                    {"session", static_cast<std::uint64_t>(each.session)}};
+                    {"session", static_cast<std::uint64_t>(each.session)},
+                    {"story", story_json(desk, each)}};
     }));
 }
 

@@ -4,16 +4,24 @@
 
 A transcript reads as a terminal would show it: stdout and stderr together, then "[status N]" unless
 it is 0. To take over what weft says now, run with UPDATE=1 and read the difference.
+
+Those of golden/cli/controller ask a controller that says what is in replies.json: how weft shows
+what takes a fault to come about.
 """
+import json
 import os
 import pathlib
 import shlex
+import socketserver
 import subprocess
 import tempfile
+import threading
 import unittest
 
 WEFT = os.environ["WEFT"]
-TRANSCRIPTS = sorted((pathlib.Path(__file__).parent.parent / "golden/cli").glob("*.txt"))
+GOLDEN = pathlib.Path(__file__).parent.parent / "golden/cli"
+TRANSCRIPTS = sorted(GOLDEN.glob("*.txt"))
+OF_A_CONTROLLER = sorted((GOLDEN / "controller").glob("*.txt"))
 
 
 def replay(command, folder):
@@ -25,8 +33,33 @@ def replay(command, folder):
     return f"$ {command}\n{done.stdout}{status}"
 
 
+class Replies(socketserver.StreamRequestHandler):
+    replies = json.loads((GOLDEN / "controller/replies.json").read_text())
+
+    def handle(self):
+        for line in self.rfile:
+            reply = self.replies[json.loads(line)["do"]]
+            self.wfile.write(json.dumps(reply).encode() + b"\n")
+
+
 class Transcripts(unittest.TestCase):
     maxDiff = None
+
+    def test_weft_shows_what_a_controller_tells(self):
+        self.assertTrue(OF_A_CONTROLLER)
+        with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Replies) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            address = "127.0.0.1:%d" % server.server_address[1]
+            for path in OF_A_CONTROLLER:
+                expected = path.read_text()
+                commands = [line[2:] for line in expected.splitlines() if line.startswith("$ ")]
+                said = "".join(replay(command.replace("CONTROLLER", address), None)
+                               for command in commands).replace(address, "CONTROLLER")
+                if os.environ.get("UPDATE"):
+                    path.write_text(said)
+                with self.subTest(path.name):
+                    self.assertEqual(expected, said)
+            server.shutdown()
 
     def test_weft_says_what_the_transcripts_say(self):
         self.assertTrue(TRANSCRIPTS)
