@@ -173,8 +173,13 @@ def take_turns(arguments, contestants, workloads):
                 samples.setdefault((workload, contestant.name), []).append(
                     contestant.measure(workload, arguments.seconds))
         print(f"round {turn + 1} of {arguments.rounds}", file=sys.stderr)
-    return {cell: {key: spread([sample[key] for sample in found]) for key in found[0]}
-            for cell, found in samples.items()}
+    return {cell: summary(found) for cell, found in samples.items()}
+
+
+def summary(found):
+    """Of what was counted at all: perf may fail now and then."""
+    keys = {key for sample in found for key in sample}
+    return {key: spread([sample[key] for sample in found if key in sample]) for key in keys}
 
 
 def ratios_of(results, workload, name):
