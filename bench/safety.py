@@ -36,8 +36,9 @@ from cluster import Cluster  # noqa: E402
 BOXES = ("oak", "elm", "ash", "fir", "yew")
 CHUNK = 64 << 10
 STRIPE = CHUNK * (len(BOXES) - 1)
-AREA = 96 << 20  # what is written to, of each volume
-BOX_SIZE = "224M"
+# What is written to, of each volume: more than its journals hold, so that these go round and round.
+AREA = 96 << 20
+VOLUME_SIZE, BOX_SIZE = "512M", "400M"
 # What is written: a name, the size, how many at a time.
 WORKLOADS = {
     "4K, 1 at a time": (4 << 10, 1), "4K, 4 at a time": (4 << 10, 4),
@@ -102,7 +103,7 @@ class Contestant:
         socket = self.array.folder / f"{self.volume}.sock"
         if self.volume not in cluster.hosts:
             cluster.tell("volume", "create", self.volume, "--level", 5, "--boxes",
-                         ",".join(BOXES), "--chunk", CHUNK, "--size", AREA, "--consistency",
+                         ",".join(BOXES), "--chunk", CHUNK, "--size", VOLUME_SIZE, "--consistency",
                          self.consistency)
             cluster.attach(self.volume, self.volume, "--nbd-unix", socket)
         self.client = safety_load.Client(socket, self.volume)
@@ -172,8 +173,13 @@ def take_turns(arguments, contestants, workloads):
                 samples.setdefault((workload, contestant.name), []).append(
                     contestant.measure(workload, arguments.seconds))
         print(f"round {turn + 1} of {arguments.rounds}", file=sys.stderr)
-    return {cell: {key: spread([sample[key] for sample in found]) for key in found[0]}
-            for cell, found in samples.items()}
+    return {cell: summary(found) for cell, found in samples.items()}
+
+
+def summary(found):
+    """Of what was counted at all: perf may fail now and then."""
+    keys = {key for sample in found for key in sample}
+    return {key: spread([sample[key] for sample in found if key in sample]) for key in keys}
 
 
 def ratios_of(results, workload, name):

@@ -27,7 +27,7 @@ bool JournaledDisk::is_free_to_go(const JournalEntry& entry, std::uint64_t appli
 void JournaledDisk::consider_checkpoint() {
     if (checkpointing_ || recovered_ || has_failed()) return;
     const bool is_needed =
-        journal_.used() > journal_.length() / 4 || known_.size() > limits::journal_transactions / 2;
+        journal_.used() > journal_.length() / 2 || known_.size() > limits::journal_transactions / 2;
     if (!is_needed || journal_.entries().empty() ||
         !is_free_to_go(journal_.entries().front(), applied_by_now()))
         return;

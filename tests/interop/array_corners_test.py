@@ -209,6 +209,8 @@ class Corner(unittest.TestCase):
         self.cluster.wait_until(VOLUME, lambda status: status["state"] == "degraded")
         self.assertEqual(self.copy_in(self.url(), os.urandom(24 * MIB)).returncode, 0)
         self.cluster.tell("member", "re-add", VOLUME, "elm")
+        # With a journal it is first asked what it knows, and that is ended.
+        self.cluster.wait_until(VOLUME, lambda status: status["rebuilds"])
         ours, theirs = pty.openpty()
         watching = subprocess.Popen([WEFT, "rebuild", "status", VOLUME, "--controller",
                                      self.cluster.controller.address()], stdout=theirs,
