@@ -114,8 +114,8 @@ constexpr Command table[] = {
      "Measure round trips and throughput", rdma_bench},
     {"rdma rping", "(--server | --client) HOST:PORT [--count N] [--size SIZE]",
      "Speak the stock rping program's exchange", rdma_rping},
-    {"sim run", "raid [--seeds FIRST-LAST | --seed N] [--consistency journal|none] [--beyond] "
-     "[--trace] [--json]",
+    {"sim run", "raid [--seeds FIRST-LAST | --seed N] [--consistency journal|none|both] "
+     "[--faults all|first] [--beyond] [--trace] [--json]",
      "Run whole arrays in virtual time, with faults, and look for anything lost", sim_run},
     {"run", "[--crc on|off] [--mode MODE] [--placement verified|eager] "
      "(PROGRAM ARGS… | --print-env)",

@@ -16,7 +16,7 @@ namespace weft::cli {
 namespace {
 
 struct Wishes {
-    std::string what, seeds = "1-1000", consistency = "none";
+    std::string what, seeds = "1-1000", consistency = "both", faults = "all";
     std::uint64_t seed = 0;
     bool beyond = false, trace = false, as_json = false;
 };
@@ -79,61 +79,87 @@ nlohmann::json document_of(const sim::RaidSwarm::Tally& tally) {
             {"takeovers", tally.takeovers},
             {"disk_errors", tally.disk_errors},
             {"host_deaths", tally.host_deaths},
+            {"links_cut", tally.links_cut},
+            {"rotten_blocks", tally.rotten_blocks},
+            {"lost_writes", tally.lost_writes},
+            {"strayed_writes", tally.strayed_writes},
+            {"damaged_transfers", tally.damaged_transfers},
+            {"boxes_replaced", tally.replacements},
+            {"disks_replaced", tally.wiped_disks},
+            {"blackouts", tally.blackouts},
+            {"blocks_healed", tally.healed_blocks},
             {"rebuilds", tally.rebuilds},
             {"stops", tally.stops}};
 }
 
-std::string replay_of(const Wishes& wishes, std::uint64_t seed) {
-    return fmt::format("weft sim run raid --seed {} --consistency {}{} --trace", seed,
-                       wishes.consistency, wishes.beyond ? " --beyond" : "");
+/// The one that failed, and how.
+struct Failure {
+    std::uint64_t seed = 0;
+    std::string consistency, habits;
+    std::vector<std::string> complaints;
+};
+
+std::string replay_of(const Wishes& wishes, const Failure& failure) {
+    return fmt::format("weft sim run raid --seed {} --consistency {}{}{} --trace", failure.seed,
+                       failure.consistency, wishes.faults == "all" ? "" : " --faults first",
+                       wishes.beyond ? " --beyond" : "");
 }
 
 int report(const Wishes& wishes, Seeds seeds, const sim::RaidSwarm::Tally& tally, double seconds,
-           const sim::RaidSwarm* failed, std::uint64_t seed) {
+           const std::optional<Failure>& failure) {
     if (wishes.as_json) {
         auto document = document_of(tally);
         document["first_seed"] = seeds.first;
-        document["last_seed"] = seed;
+        document["last_seed"] = failure ? failure->seed : seeds.last;
         document["seconds"] = seconds;
-        document["violations"] = failed ? failed->complaints() : std::vector<std::string>{};
-        if (failed) document["replay"] = replay_of(wishes, seed);
+        document["violations"] = failure ? failure->complaints : std::vector<std::string>{};
+        if (failure) document["replay"] = replay_of(wishes, *failure);
         fmt::print("{}\n", show_json(document));
-        return failed ? refused : done;
+        return failure ? refused : done;
     }
-    if (failed) {
-        fmt::print("Seed {}: {}\n", seed, failed->habits().to_text());
-        for (const auto& complaint : failed->complaints()) fmt::print("    {}\n", complaint);
-        fmt::print("replay: {}\n", replay_of(wishes, seed));
+    if (failure) {
+        fmt::print("Seed {}: {}\n", failure->seed, failure->habits);
+        for (const auto& complaint : failure->complaints) fmt::print("    {}\n", complaint);
+        fmt::print("replay: {}\n", replay_of(wishes, *failure));
         return refused;
     }
     fmt::print(
         "{} seeds in {}: nothing lost. {} writes and {} reads; {} sessions cut, {} power cuts, "
-        "{} takeovers, {} disk errors, {} rebuilds.\n",
-        seed - seeds.first + 1, show_duration(seconds), tally.writes, tally.reads,
-        tally.session_cuts, tally.power_cuts, tally.takeovers, tally.disk_errors, tally.rebuilds);
+        "{} takeovers, {} disk errors, {} links cut, {} blocks spoiled, {} disks and boxes "
+        "replaced, {} rebuilds.\n",
+        seeds.last - seeds.first + 1, show_duration(seconds), tally.writes, tally.reads,
+        tally.session_cuts, tally.power_cuts, tally.takeovers, tally.disk_errors, tally.links_cut,
+        tally.rotten_blocks + tally.lost_writes + tally.strayed_writes,
+        tally.replacements + tally.wiped_disks, tally.rebuilds);
     return done;
 }
 
 int run_raid(const Wishes& wishes, Seeds seeds) {
     sim::RaidSwarmOptions options;
-    options.consistency = wishes.consistency == "journal" ? wire::ArrayConsistency::journal
-                                                          : wire::ArrayConsistency::none;
     options.beyond = wishes.beyond;
+    options.all_faults = wishes.faults == "all";
     if (wishes.trace) options.trace = [](const std::string& line) { fmt::print("{}\n", line); };
+    std::vector<std::string> ways{wishes.consistency};
+    if (wishes.consistency == "both") ways = {"journal", "none"};
     sim::RaidSwarm::Tally tally;
     Progress progress(seeds, !wishes.as_json && !wishes.trace);
     for (auto seed = seeds.first;; ++seed) {
-        sim::RaidSwarm swarm(seed, options);
-        swarm.run();
-        tally.add(swarm.tally());
-        const bool failed = !swarm.complaints().empty();
-        if (failed || seed == seeds.last) {
+        for (const auto& way : ways) {
+            options.consistency =
+                way == "journal" ? wire::ArrayConsistency::journal : wire::ArrayConsistency::none;
+            sim::RaidSwarm swarm(seed, options);
+            swarm.run();
+            tally.add(swarm.tally());
+            if (swarm.complaints().empty()) continue;
             progress.end();
-            return report(wishes, seeds, tally, progress.seconds(), failed ? &swarm : nullptr,
-                          seed);
+            return report(wishes, seeds, tally, progress.seconds(),
+                          Failure{seed, way, swarm.habits().to_text(), swarm.complaints()});
         }
         progress.tell(seed);
+        if (seed == seeds.last) break;
     }
+    progress.end();
+    return report(wishes, seeds, tally, progress.seconds(), std::nullopt);
 }
 
 }  // namespace
@@ -144,8 +170,14 @@ int sim_run(const Command& self, const Arguments& arguments) {
     options.add_option("scenario", wishes.what, "what to run: raid")->required();
     auto* many = options.add_option("--seeds", wishes.seeds, "FIRST-LAST, or one");
     auto* one = options.add_option("--seed", wishes.seed, "one run")->excludes(many);
-    options.add_option("--consistency", wishes.consistency, "of the volumes: journal or none")
-        ->check(CLI::IsMember({"journal", "none"}));
+    options
+        .add_option("--consistency", wishes.consistency,
+                    "of the volumes: journal, none, or both, one after the other")
+        ->check(CLI::IsMember({"journal", "none", "both"}));
+    options
+        .add_option("--faults", wishes.faults,
+                    "all, or first: those there were first, for seeds noted then")
+        ->check(CLI::IsMember({"all", "first"}));
     options.add_flag("--beyond", wishes.beyond,
                      "take away more boxes than a volume can do without: it must stop");
     options.add_flag("--trace", wishes.trace, "print what happens");

@@ -187,15 +187,26 @@ void RaidCluster::deliver(std::uint64_t number) {
         return heard(raid::CommandTicket{carried},
                      {.transaction = command.order.command_block.transaction}, {});
     tamper_with(i, *office, command.order);
-    if (damages > 0 && message.order.participants != 0 &&
-        message.order.host != wire::HostSession{} &&
-        message.order.phase == static_cast<std::uint8_t>(raid::Phase::parity) &&
-        fetches_from_a_box(command.order)) {
+    if (damages > 0 && is_audited(message.order) && fetches_from_a_box(command.order)) {
         --damages;
-        places_[i].machine->transfers.is_damaged = true;
+        places_[i].machine->transfers.damaged_turn =
+            office->turn(command.order.command_block.transaction);
     }
     places_[i].machine->box.receive(raid::CommandTicket{carried}, command.order.command_block,
                                     command.order.parameters);
+}
+
+/// Of a host's write, in a volume that lacks nothing: what boxes fetch from each other is compared
+/// before it is decided.
+bool RaidCluster::is_audited(const wire::ArrayOrderHeader& header) const {
+    const auto& volume = manager_->volume();
+    if (header.participants == 0 || header.host == wire::HostSession{} ||
+        header.phase != static_cast<std::uint8_t>(raid::Phase::parity) ||
+        header.address.generation != volume.generation)
+        return false;
+    return std::ranges::all_of(
+        std::span(volume.members).first(volume.boxes),
+        [](const auto& member) { return member.state == wire::ArrayMemberState::current; });
 }
 
 void RaidCluster::heard(raid::CommandTicket ticket, const wire::ArrayAnswer& said,
@@ -207,7 +218,7 @@ void RaidCluster::heard(raid::CommandTicket ticket, const wire::ArrayAnswer& sai
     // What was to be damaged was this order's alone.
     if (const auto session = sessions_.find(carried.session); session != sessions_.end())
         if (const auto& machine = places_[session->second.place].machine)
-            machine->transfers.is_damaged = false;
+            machine->transfers.damaged_turn.reset();
     if (carried.is_late && said.outcome == wire::ArrayOutcome::done)
         complaints_.add("S7: a box obeys a controller whose time is over");
     if (said.outcome == wire::ArrayOutcome::no_room) ++back_pressed;
@@ -262,6 +273,7 @@ void RaidCluster::store(Office& office, std::vector<raid::MetadataChange> change
             else
                 records_.erase(change.name);
         }
+        check_checkpoints();
         office.manager.stored({});
     };
     if (store_is_away) return parked_.push_back(std::move(answer));
@@ -311,6 +323,7 @@ void RaidCluster::bring(unsigned i) {
 /// just then is no reason to give up.
 void RaidCluster::announce(unsigned i) {
     constexpr int tries = 3, patience = 100'000;
+    places_[i].machine->transfers.hold(false);  // what the old one began must have ended
     for (int attempt = 0; attempt < tries && !obeys(i); ++attempt) {
         const auto& known = box(i).superblock();
         const wire::ArrayAddress address{known.cluster, known.volume.volume, known.box,

@@ -211,6 +211,7 @@ private:
                const raid::EncodedOrder& command);
     void deliver(std::uint64_t session);
     bool passes(const RaidMessage& message) const { return !may_pass || may_pass(message); }
+    bool is_audited(const wire::ArrayOrderHeader& header) const;
     void heard(raid::CommandTicket ticket, const wire::ArrayAnswer& answer, ConstBuffer data);
     void create_part(Office& office, const wire::BoxIdentity& box, raid::CommandTicket ticket,
                      const wire::ArraySuperblock& superblock);
@@ -224,7 +225,10 @@ private:
     /// Which column is not what the code says of the others.
     std::optional<raid::Column> odd_column(std::uint64_t stripe) const;
     bool is_damaged(std::uint64_t stripe) const;
-    void check_stable(std::uint8_t place, std::uint64_t stripes, const raid::RegionMap& intent);
+    struct Noted;
+    Noted noted() const;
+    void check_checkpoints();
+    void check_stable(std::uint8_t place, std::uint64_t stripes, const Noted& noted);
 
     // What is broken on purpose: raid_cluster_mutations.cpp.
     bool is_swallowed(unsigned i, const raid::EncodedOrder& order) const;

@@ -104,56 +104,72 @@ void RaidCluster::check_membership() {
                         std::to_string(know) + " boxes know");
 }
 
+/// What the store has noted of stripes.
+struct RaidCluster::Noted {
+    std::map<std::uint8_t, raid::RegionMap> dirty;
+    std::map<std::uint8_t, std::uint64_t> marks;
+
+    bool has(std::uint8_t place, std::uint64_t stripe) const {
+        const auto found = dirty.find(place);
+        return found != dirty.end() && found->second.contains(stripe);
+    }
+};
+
+RaidCluster::Noted RaidCluster::noted() const {
+    Noted noted;
+    for (const auto& [name, record] : records_) {
+        if (auto found = raid::parse_dirty_record(record))
+            noted.dirty.emplace(found->place, found->stripes.grown(habits_.stripes));
+        if (auto found = raid::parse_record<wire::ArrayRebuildRecord>(record))
+            noted.marks[found->place] = found->stripes;
+    }
+    return noted;
+}
+
 void RaidCluster::check_dirty() {
     const auto stored = stored_volume();
     if (!stored) return;
-    std::map<std::uint8_t, raid::DirtyRecord> dirty;
-    std::map<std::uint8_t, std::uint64_t> marks;
-    for (const auto& [name, record] : records_) {
-        if (auto found = raid::parse_dirty_record(record)) dirty.emplace(found->place, *found);
-        if (auto found = raid::parse_record<wire::ArrayRebuildRecord>(record))
-            marks[found->place] = found->stripes;
-    }
-    auto has = [&](std::uint8_t place, std::uint64_t stripe) {
-        const auto found = dirty.find(place);
-        return found != dirty.end() &&
-               found->second.stripes.grown(habits_.stripes).contains(stripe);
-    };
+    auto said = noted();
     for (std::uint8_t place = 0; place < layout_.boxes(); ++place)
         if (machine_at(place) == machines() || !places_[machine_at(place)].machine) return;
     for (std::uint64_t stripe = 0; stripe < habits_.stripes; ++stripe) {
-        if (has(wire::intent_place, stripe) || is_damaged(stripe)) continue;
+        if (said.has(wire::intent_place, stripe) || is_damaged(stripe)) continue;
         bool is_noted = false;
         for (std::uint8_t place = 0; place < layout_.boxes(); ++place) {
             const auto state = stored->members[place].state;
             if (state == ArrayMemberState::current) continue;
-            if (state == ArrayMemberState::rebuilding && stripe < marks[place]) continue;
-            is_noted = is_noted || !dirty.contains(place) || has(place, stripe);
+            if (state == ArrayMemberState::rebuilding && stripe < said.marks[place]) continue;
+            is_noted = is_noted || !said.dirty.contains(place) || said.has(place, stripe);
         }
         if (!is_noted && odd_column(stripe))
             complaints_.add("S9: stripe " + std::to_string(stripe) +
                             " is not the same everywhere, and the store does not say so");
     }
-    if (habits_.consistency == wire::ArrayConsistency::journal) return;
-    const auto intent = dirty.find(wire::intent_place);
-    raid::RegionMap open(habits_.stripes);
-    if (intent != dirty.end()) open.add(intent->second.stripes.grown(habits_.stripes));
+}
+
+/// S15, and S9 of what is being written: where nothing is noted, the power may go. Whenever
+/// something is noted. With a journal nothing depends on when home is flushed.
+void RaidCluster::check_checkpoints() {
+    const auto stored = stored_volume();
+    if (!stored || habits_.consistency == wire::ArrayConsistency::journal) return;
+    auto said = noted();
     for (std::uint8_t place = 0; place < layout_.boxes(); ++place) {
+        const auto i = index_of(stored->members[place].box);
+        if (i == machines() || !places_[i].machine) continue;
         const auto state = stored->members[place].state;
-        if (state == ArrayMemberState::current) check_stable(place, habits_.stripes, open);
-        if (state == ArrayMemberState::rebuilding) check_stable(place, marks[place], open);
+        if (state == ArrayMemberState::current) check_stable(place, habits_.stripes, said);
+        if (state == ArrayMemberState::rebuilding) check_stable(place, said.marks[place], said);
     }
 }
 
-/// S15, and S9 of what is being written: where nothing is noted, the power may go.
-void RaidCluster::check_stable(std::uint8_t place, std::uint64_t stripes,
-                               const raid::RegionMap& intent) {
-    const auto i = machine_at(place);
+void RaidCluster::check_stable(std::uint8_t place, std::uint64_t stripes, const Noted& said) {
+    const auto i = index_of(stored_volume()->members[place].box);
+    const auto& disk = *places_[i].disk;
     for (std::uint64_t stripe = 0; stripe < stripes; ++stripe) {
-        if (intent.contains(stripe)) continue;
+        if (said.has(wire::intent_place, stripe)) continue;
         const auto at = offset_of(i, layout_.home_of(stripe));
-        if (!std::ranges::equal(places_[i].disk->stable().subspan(at, layout_.chunk_bytes()),
-                                chunk_of(place, stripe)))
+        const auto lasting = disk.stable().subspan(at, layout_.chunk_bytes());
+        if (!std::ranges::equal(lasting, disk.octets().subspan(at, layout_.chunk_bytes())))
             complaints_.add("S15: stripe " + std::to_string(stripe) + " of place " +
                             std::to_string(place) + " counts as lasting and is not");
     }

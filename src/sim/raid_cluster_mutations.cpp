@@ -67,11 +67,14 @@ void RaidCluster::tamper_with(const Carried& carried, wire::ArrayAnswer& answer,
     if (!all_count && mutation_ != RaidMutation::missed_writes_are_forgotten) return;
     auto recalled = raid::parse_recall(data);
     if (!recalled) return;
+    const auto session = sessions_.find(carried.session);
+    const auto place = session == sessions_.end() ? std::nullopt : place_of(session->second.place);
     raid::Mask members = 0;
     const auto& volume = manager_->volume();
-    for (std::uint8_t place = 0; place < volume.boxes; ++place)
-        if (volume.members[place].state != wire::ArrayMemberState::absent)
-            members |= raid::only(place);
+    for (std::uint8_t each = 0; each < volume.boxes; ++each)
+        if (volume.members[each].state != wire::ArrayMemberState::absent)
+            members |= raid::only(each);
+    const bool is_member = place && raid::contains(members, *place);
     auto& all = recalled->transactions;
     if (all_count)
         std::erase_if(all, [&](const wire::ArrayRecalled& record) {
@@ -79,7 +82,10 @@ void RaidCluster::tamper_with(const Carried& carried, wire::ArrayAnswer& answer,
                    (record.participants & ~members) != 0;
         });
     else
-        for (auto& record : all) record.participants &= members;
+        for (auto& record : all) {
+            record.participants &= members;
+            if (!is_member) record.length = 0;
+        }
     data = raid::encode_recall(*recalled);
 }
 

@@ -72,6 +72,7 @@ void RaidHabits::draw_more(Random random) {
     const double copies_rot = draw_rate(random, 6), losses = draw_rate(random, 8);
     const double strays = draw_rate(random, 8), spoiled = draw_rate(random, 6);
     const double outages = draw_rate(random, 4);
+    late_transfers = draw_rate(random, 30);
     if (beyond) replacements = wipes = 0;  // who is needed is not thrown away
     if (consistency != wire::ArrayConsistency::journal) return;
     journal_blocks = blocks;

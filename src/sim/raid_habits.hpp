@@ -38,6 +38,7 @@ struct RaidHabits {
     unsigned spares = 0;                 ///< boxes without a part
     std::uint64_t journal_blocks = 128;  ///< room for some twenty requests: full now and then
     double late_repeats = 0;             ///< in percent of the requests a new controller is sent
+    double late_transfers = 0;           ///< what a box is sending comes when it was given up
     double replacements = 0, wipes = 0, full_disks = 0, scrubs = 0;
     double box_links = 0, host_links = 0;
     // Only with a journal: nothing else would notice, or make up for it.

@@ -35,8 +35,11 @@ struct RaidCluster::Office final : raid::VolumeManagerOwner {
                            wire::TransactionNumber transaction) override {
         const unsigned place =
             box == cluster.options_.own.identity ? own_place : cluster.index_of(box);
-        const auto turn = static_cast<std::uint64_t>(transaction) % 0x8000 + 0x8000 * (number % 16);
-        return SteeringTag{static_cast<std::uint32_t>(0x10'0000 * (place + 1) + turn)};
+        return SteeringTag{turns * (place + 1) + turn(transaction)};
+    }
+    std::uint32_t turn(wire::TransactionNumber transaction) const {
+        return static_cast<std::uint32_t>(static_cast<std::uint64_t>(transaction) % 0x8000 +
+                                          0x8000 * (number % 16));
     }
     void store(std::vector<raid::MetadataChange> changes) override {
         if (is_alive) cluster.store(*this, std::move(changes));

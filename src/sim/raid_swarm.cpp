@@ -106,7 +106,12 @@ void RaidSwarm::work_a_little() {
     const auto host = static_cast<unsigned>(agenda_.random.below(hosts_.size()));
     if (chance(habits_.flushes)) return submit(HostOperation::flush, {}, host);
     const auto operation = chance(habits_.reads) ? HostOperation::read : HostOperation::write;
-    submit(operation, draw_range(), host);
+    // Hosts like to write what others are writing.
+    const auto liked = options_.all_faults && faults_.chance(25) && !works_.empty()
+                           ? works_[faults_.below(works_.size())]->range
+                           : raid::Range{};
+    const auto range = draw_range();
+    submit(operation, liked.length != 0 ? liked : range, host);
 }
 
 void RaidSwarm::submit(HostOperation operation, raid::Range range, unsigned host) {
@@ -165,7 +170,6 @@ void RaidSwarm::answered(Work& work, Attempt& attempt, Result<void> outcome) {
         ++tally_.failed;
         return work.use_otherwise();
     }
-    if (!is_late) cluster_.check_membership();
     if (work.operation == HostOperation::write) {
         ++tally_.writes;
         say("answered write " + std::to_string(work.write));
@@ -195,8 +199,11 @@ void RaidSwarm::kill_host() {
 // Time.
 
 void RaidSwarm::go_on(std::uint64_t steps) {
-    for (; steps > 0; --steps)
+    constexpr double seldom = 0.2;  // of the answers that are on their way so long
+    for (; steps > 0; --steps) {
         if (!agenda_.step()) cluster_.pass_time();
+        if (unheard_ > 0 && faults_.chance(habits_.disasters * seldom)) strike();
+    }
 }
 
 bool RaidSwarm::all_answered() const {

@@ -73,7 +73,7 @@ private:
     void lose(unsigned box, bool power);
     void bring_one();
     void take_over();
-    void repeat(Work& work);
+    void repeat_late(double percent);
     void kill_host();
     void harm_a_disk(unsigned box);
     // raid_swarm_more_faults.cpp
@@ -82,7 +82,9 @@ private:
     void spoil(unsigned box);
     RaidDisk::Fate fate_of(unsigned box, std::uint64_t offset, std::size_t size);
     void change_boxes(unsigned box);
-    void strike_all(unsigned box);
+    void strike();
+    void strike_all();
+    void let_go(double percent);
     void go_on(std::uint64_t steps);
     template <class Condition>
     bool run_until(Condition condition);
@@ -111,11 +113,15 @@ private:
     std::vector<std::unique_ptr<Work>> works_;
     std::uint32_t last_tag_ = 0x8000'0000;
     std::set<unsigned> away_, disturbed_, held_;
-    bool is_fragile_ = false;              ///< nothing more may go wrong until all is whole
-    Random faults_;                        ///< for what draw_more() adds
-    unsigned to_lose_ = 0, to_stray_ = 0;  ///< so many of the next writes that may be
+    std::map<std::uint8_t, unsigned> replacing_;  ///< places, and who has them until it is done
+    bool is_fragile_ = false;                     ///< nothing more may go wrong until all is whole
+    Random faults_;                               ///< for what draw_more() adds
+    unsigned to_lose_ = 0, to_stray_ = 0;         ///< so many of the next writes that may be
     bool has_cut_box_link_ = false;
-    bool has_rotten_ = false;              ///< some block, at some time
+    std::size_t unheard_ = 0;  ///< answers on their way to hosts
+    bool is_damaging_ = false;
+    std::size_t damaged_ = 0;  ///< so many of the requests may have had damaged transfers
+    bool has_rotten_ = false;  ///< some block, at some time
     std::vector<raid::Range> unreadable_;  ///< at the end
     Buffer final_{};                       ///< where what is read at the end goes
 };

@@ -27,6 +27,8 @@ void RaidSwarm::wind_up() {
     held_.clear();
     cluster_.store_errors = cluster_.parts_refused = cluster_.damages = 0;
     to_lose_ = to_stray_ = 0;
+    repeat_late(100);
+    let_go(100);
     cluster_.mend_links();
     for (unsigned i = 0; i < cluster_.machines(); ++i) {
         if (!cluster_.has_part(i)) continue;
@@ -40,6 +42,7 @@ void RaidSwarm::wind_up() {
         check_rest();
     }
     while (!away_.empty()) bring_one();
+    let_go(100);
     if (!run_until([&] { return all_answered(); }))
         return complaints_.add("L1: requests are not answered though all boxes are there");
     if (!mend_everything()) return;

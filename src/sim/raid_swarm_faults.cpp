@@ -12,6 +12,7 @@ std::set<std::uint8_t> RaidSwarm::troubled() {
     std::set<std::uint8_t> places;
     for (unsigned box : disturbed_)
         if (const auto place = cluster_.place_of(box)) places.insert(*place);
+    for (const auto& [place, box] : replacing_) places.insert(place);
     const auto status = cluster_.manager().status();
     for (const auto& member : status.members) {
         if (member.failed || member.state != wire::ArrayMemberState::current)
@@ -74,7 +75,9 @@ bool RaidSwarm::may_damage(unsigned box, std::uint64_t home) {
 }
 
 void RaidSwarm::disturb() {
-    bool waits = !away_.empty() || !held_.empty();
+    std::erase_if(replacing_,
+                  [&](const auto& each) { return cluster_.machine_at(each.first) != each.second; });
+    bool waits = !away_.empty() || !held_.empty() || !replacing_.empty();
     for (unsigned i = 0; i < cluster_.machines(); ++i)
         waits = waits || cluster_.has_lost_its_journal(i) ||
                 (cluster_.has_part(i) && cluster_.disk(i).errors > 0);
@@ -146,20 +149,21 @@ void RaidSwarm::take_over() {
     say(std::string("another controller takes office") +
         (old_goes_on ? ", the old one goes on" : ""));
     cluster_.take_over(old_goes_on);
+    replacing_.clear();
     for (auto& work : works_)
-        if (!work->is_over) repeat(*work);
+        if (!work->is_over && !(options_.all_faults && faults_.chance(habits_.late_repeats)))
+            ask(*work, true);
     if (has_journal) return;
     if (!run_until([&] { return all_answered(); }))
         complaints_.add("L2: requests sent again to a new controller are not answered");
 }
 
 /// Hosts take their time to find the new one.
-void RaidSwarm::repeat(Work& work) {
-    if (!options_.all_faults || !faults_.chance(habits_.late_repeats)) return ask(work, true);
-    agenda_.later([this, &work] {
-        const bool is_asked = work.attempts.back()->epoch == cluster_.epoch();
-        if (!work.is_over && !is_asked) repeat(work);
-    });
+void RaidSwarm::repeat_late(double percent) {
+    for (auto& work : works_) {
+        if (work->is_over || work->attempts.back()->epoch == cluster_.epoch()) continue;
+        if (faults_.chance(percent)) ask(*work, true);
+    }
 }
 
 /// Without a journal a box that fails amid a commit is all that may fail.

@@ -8,6 +8,10 @@
 namespace weft::sim {
 
 void RaidSwarm::disturb_more() {
+    if (is_damaging_) damaged_ = works_.size();
+    is_damaging_ = cluster_.damages > 0;
+    repeat_late(25);
+    let_go(30);
     const auto place = static_cast<std::uint8_t>(faults_.below(cluster_.boxes()));
     const auto box = cluster_.machine_at(place);
     if (faults_.chance(habits_.scrubs) && cluster_.manager().scrub(true)) {
@@ -17,7 +21,22 @@ void RaidSwarm::disturb_more() {
     cut_links(box);
     change_boxes(box);
     if (cluster_.has_part(box)) spoil(box);
-    strike_all(box);
+    if (faults_.chance(habits_.disasters)) strike();
+    strike_all();
+    if (faults_.chance(habits_.late_transfers) && may_disturb(box) && cluster_.is_up(box) &&
+        cluster_.has_part(box)) {
+        cluster_.machine(box).transfers.hold(true);
+        go_on(faults_.between(20, 80));
+        if (!away_.contains(box) && may_disturb(box)) lose(box, false);
+    }
+}
+
+/// What was given up long ago comes to its end.
+void RaidSwarm::let_go(double percent) {
+    for (unsigned i = 0; i < cluster_.machines(); ++i)
+        if (cluster_.has_part(i) && cluster_.is_up(i) && cluster_.machine(i).transfers.is_held() &&
+            faults_.chance(percent))
+            cluster_.machine(i).transfers.hold(false);
 }
 
 // Links. One between two boxes at a time: then neither is to blame.
@@ -72,11 +91,16 @@ void RaidSwarm::spoil(unsigned box) {
     }
     if (faults_.chance(habits_.lost_writes)) to_lose_ = 1;
     if (faults_.chance(habits_.misdirected_writes)) to_stray_ = 1;
-    // What two requests in a row suffer from, nobody need make up for.
-    if (faults_.chance(habits_.damage) && is_healthy() && all_answered() && !has_rotten_) {
-        cluster_.damages = 1;
-        ++tally_.damaged_transfers;
-    }
+    // A request that suffers from it twice nobody need make up for, nor one that is not compared.
+    if (!faults_.chance(habits_.damage) || cluster_.damages > 0) return;
+    auto is_over = [](const auto& work) { return work->is_over; };
+    const auto first = works_.begin(), last = first + static_cast<std::ptrdiff_t>(damaged_);
+    if (!std::all_of(first, last, is_over) || !is_healthy() || is_troubled() || has_damage())
+        return;
+    say("what box " + std::to_string(box) + " or another fetches next is damaged");
+    cluster_.damages = 1;
+    is_damaging_ = true;
+    ++tally_.damaged_transfers;
 }
 
 /// Only of what goes home: the journal and the superblocks are believed when they are flushed.
@@ -128,6 +152,7 @@ void RaidSwarm::change_boxes(unsigned box) {
         say("place " + std::to_string(*place) + " is given to another box");
         ++tally_.replacements;
         disturbed_.insert(box);
+        replacing_[*place] = box;
         is_fragile_ = !has_journal;
     }
     if (faults_.chance(habits_.wipes) && may_disturb(box) && !away_.contains(box)) {
@@ -141,12 +166,22 @@ void RaidSwarm::change_boxes(unsigned box) {
 
 // Everything at once.
 
-void RaidSwarm::strike_all(unsigned box) {
-    if (faults_.chance(habits_.disasters) && may_disturb(box) && !away_.contains(box) &&
-        held_.empty()) {
-        lose(box, true);
-        take_over();
-    }
+/// The controller, and a box with it if that may be: just then a write may be decided that not all
+/// have heard of.
+void RaidSwarm::strike() {
+    if (!held_.empty()) return;
+    const auto place = static_cast<std::uint8_t>(faults_.below(cluster_.boxes()));
+    const auto box = cluster_.machine_at(place);
+    if (may_disturb(box) && !away_.contains(box)) lose(box, true);
+    take_over();
+    // The new one does not wait for ever.
+    auto has_begun = [&] {
+        return cluster_.manager().status().state != raid::VolumeState::starting;
+    };
+    if (!run_until(has_begun)) complaints_.add("L2: a new controller does not begin to serve");
+}
+
+void RaidSwarm::strike_all() {
     // Those that are seen to go first are counted out, if they are back at once or not.
     if (!faults_.chance(habits_.blackouts) || has_damage() || is_troubled()) return;
     say("all boxes restart");

@@ -14,7 +14,15 @@ struct RaidSwarm::Attempt final : raid::HostRequest {
     Attempt(RaidSwarm& all, Work& about) : swarm(all), work(about), epoch(all.cluster_.epoch()) {}
     void completed(Result<void> outcome) override {
         if (std::exchange(is_over, true)) return swarm.complaints_.add("S10: answered twice");
-        swarm.answered(work, *this, outcome);
+        if (outcome && epoch == swarm.cluster_.epoch()) swarm.cluster_.check_membership();
+        if (!swarm.options_.all_faults) return swarm.answered(work, *this, outcome);
+        // It takes its time to the host, and may get lost with its controller.
+        ++swarm.unheard_;
+        swarm.agenda_.later([this, outcome] {
+            --swarm.unheard_;
+            const bool is_late = epoch != swarm.cluster_.epoch();
+            if (!is_late || swarm.faults_.chance(50)) swarm.answered(work, *this, outcome);
+        });
     }
     RaidSwarm& swarm;
     Work& work;

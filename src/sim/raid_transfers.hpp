@@ -17,6 +17,12 @@ namespace weft::sim {
 
 using RaidTags = std::map<SteeringTag, Buffer>;
 
+/// Tags of windows: whose it is, and of which transaction.
+constexpr std::uint32_t turns = 0x10'0000;
+constexpr std::uint32_t turn_of(SteeringTag tag) {
+    return static_cast<std::uint32_t>(tag) % turns;
+}
+
 class RaidTransfers final : public raid::PeerTransfers {
 public:
     RaidTransfers(RaidAgenda& agenda, RaidTags& tags) : agenda_(agenda), tags_(tags) {}
@@ -25,18 +31,37 @@ public:
     /// The machine is off: what it asked for it never hears of, and it changes nothing any more.
     void vanish() { *alive_ = false; }
 
+    bool is_held() const { return is_held_; }
+    /// What is under way comes late: when it is let go.
+    void hold(bool held) {
+        is_held_ = held;
+        if (held) return;
+        for (const auto& [transfer, fetches] : std::exchange(held_, {}))
+            agenda_.later([this, to = transfer, how = fetches, alive = alive_] {
+                if (*alive) to->completed(perform(*to, how));
+            });
+    }
+
     std::optional<wire::BoxIdentity> out_of_reach;
     std::set<wire::BoxIdentity> cut_off;  ///< boxes, and hosts by what their memory says they are
     /// One octet of what is fetched from a box is wrong, and nobody on the way sees it.
     bool is_damaged = false;
-    std::uint64_t operations = 0, octets = 0;  ///< begun, and moved
+    std::optional<std::uint32_t> damaged_turn;  ///< the same, of what windows of this turn hold
+    std::uint64_t operations = 0, octets = 0;   ///< begun, and moved
 
 private:
     void begin(raid::PeerTransfer& transfer, bool fetches) {
         ++operations;
         agenda_.later([this, &transfer, fetches, alive = alive_] {
-            if (*alive) transfer.completed(perform(transfer, fetches));
+            if (!*alive) return;
+            if (is_held_) return held_.push_back({&transfer, fetches});
+            transfer.completed(perform(transfer, fetches));
         });
+    }
+    bool takes_damage(SteeringTag tag) {
+        if (damaged_turn != turn_of(tag)) return std::exchange(is_damaged, false);
+        damaged_turn.reset();
+        return true;
     }
     Result<void> perform(raid::PeerTransfer& transfer, bool fetches) {
         if (transfer.peer.party.kind == raid::PartyKind::box &&
@@ -53,13 +78,19 @@ private:
         auto there = found->second.subspan(at, transfer.memory.size());
         if (!fetches) return std::ranges::copy(transfer.memory, there.begin()), Result<void>{};
         std::ranges::copy(there, transfer.memory.begin());
-        const bool is_between_boxes = transfer.peer.party.kind == raid::PartyKind::box;
-        if (is_between_boxes && std::exchange(is_damaged, false))
+        if (transfer.peer.party.kind == raid::PartyKind::box && takes_damage(transfer.peer.tag))
             transfer.memory[transfer.memory.size() / 2] ^= std::byte{4};
         return {};
     }
     RaidAgenda& agenda_;
+    struct Held {
+        raid::PeerTransfer* transfer;
+        bool fetches;
+    };
+
     RaidTags& tags_;
+    std::vector<Held> held_;
+    bool is_held_ = false;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
