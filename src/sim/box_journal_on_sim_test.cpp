@@ -77,7 +77,8 @@ protected:
 
 TEST_F(BoxJournalOnSim, KnowsWhatWasPreparedWhenItStartsAgain) {
     set_up();
-    EXPECT_EQ(oak.description().free, (64u << 20) - (3u << 20) - block) << "checksums count, too";
+    EXPECT_EQ(oak.description().free, (64u << 20) - (3u << 20) - 3 * block)
+        << "checksums and versions count, too";
     for (bool orderly : {true, false}) {
         const std::uint64_t first = orderly ? 1 : 11;
         fill_host(static_cast<unsigned>(first));
