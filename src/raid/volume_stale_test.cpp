@@ -105,7 +105,9 @@ TEST(VolumeStale, MakesAnewWhatMissedAWriteAndNothingElse) {
         EXPECT_EQ(volume.count(scrub_mismatch), 0u) << "all could be named\n" << volume.story();
         EXPECT_EQ(volume.count(block_stale), volume.healed()) << volume.story();
         for (const auto& event : volume.events)
-            if (event.kind == block_stale) EXPECT_EQ(event.place, lost) << volume.story();
+            if (event.kind == block_stale) {
+                EXPECT_EQ(event.place, lost) << volume.story();
+            }
         EXPECT_EQ(volume.count(block_lost), 0u) << volume.story();
         volume.expect_whole();
     });
