@@ -70,12 +70,12 @@ struct SlowOperation {
     raid::HostOperation operation{};
     std::uint64_t offset = 0, length = 0;
     wire::HostSession session{};
-    raid::RequestStory story{};                ///< where its time went
-    std::vector<wire::BoxIdentity> waits_for;  ///< boxes that have not answered
-    wire::BoxIdentity slowest{};               ///< whose answer took longest
+    raid::RequestStory story{};                  ///< where its time went
+    std::vector<wire::BoxIdentity> waits_for{};  ///< boxes that have not answered
+    wire::BoxIdentity slowest{};                 ///< whose answer took longest
     // The same by their names:
-    std::vector<std::string> waits_for_names;
-    std::string slowest_name;
+    std::vector<std::string> waits_for_names{};
+    std::string slowest_name{};
 };
 
 }  // namespace weft::node

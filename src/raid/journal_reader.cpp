@@ -61,7 +61,12 @@ void JournalReader::read(Told told) {
 void JournalReader::advance() {
     if (advancing_) return;
     advancing_ = true;
-    while (!waiting_ && stage_ != Stage::ended) step();
+    while (!waiting_ && stage_ != Stage::ended) {
+        if (ring_rest_.empty())
+            step();
+        else
+            ask_ring(ring_at_, ring_rest_);
+    }
     advancing_ = false;
     if (stage_ != Stage::ended || waiting_) return;
     auto told = std::move(told_);
@@ -87,10 +92,7 @@ void JournalReader::ask_ring(std::uint64_t at, Buffer into) {
 
 void JournalReader::answered(Result<void> outcome) {
     waiting_ = false;
-    if (!outcome)
-        end(outcome.error());
-    else if (!ring_rest_.empty())
-        ask_ring(ring_at_, ring_rest_);
+    if (!outcome) end(outcome.error());
     advance();
 }
 

@@ -159,7 +159,9 @@ TEST_P(ArrayOnSim, KeepsEveryByteWhenABoxIsLostAndComesBack) {
     ASSERT_NO_FATAL_FAILURE(look_at_everything());
     ASSERT_NO_FATAL_FAILURE(scrub());
     const auto report = array.controller->volumes().front();
-    if (!GetParam().in_band) EXPECT_EQ(report.payload_octets, 0u);
+    if (!GetParam().in_band) {
+        EXPECT_EQ(report.payload_octets, 0u);
+    }
 }
 
 TEST_P(ArrayOnSim, KeepsEveryByteWhenTheControllerStopsUnderItsHosts) {

@@ -176,7 +176,9 @@ TEST(FailureTable, Case11_TheRackGoesDarkAndABoxDoesNotReturn_NoBlockIsHalfWritt
         auto& read = volume.read(range);
         ASSERT_TRUE(volume.run_until([&] { return read.outcome.has_value(); }));
         ASSERT_TRUE(read.is_ok());
-        if (answered) EXPECT_EQ(read.octets, write.octets) << "what was answered is lost";
+        if (answered) {
+            EXPECT_EQ(read.octets, write.octets) << "what was answered is lost";
+        }
         EXPECT_TRUE(read.octets == write.octets || read.octets == before) << "half a write";
         volume.expect_of(range, read.octets);
         volume.expect_data("without the boxes that did not return");

@@ -114,7 +114,9 @@ TEST(FailureTable, Case07_TheControllerDiesWithSomePrepared_TheOldValueIsEverywh
             expect_nothing_happened(volume, write, before);
         }
     });
-    if (runs_all_seeds()) EXPECT_GT(runs, 5u);
+    if (runs_all_seeds()) {
+        EXPECT_GT(runs, 5u);
+    }
 }
 
 TEST(FailureTable, Case08_TheControllerDiesWithAllPrepared_TheHostThatAsksAgainIsToldItIsDone) {
@@ -130,7 +132,9 @@ TEST(FailureTable, Case08_TheControllerDiesWithAllPrepared_TheHostThatAsksAgainI
         expect_answered_from_memory(volume, write);
         EXPECT_FALSE(write.outcome);
     });
-    if (runs_all_seeds()) EXPECT_GT(runs, 5u);
+    if (runs_all_seeds()) {
+        EXPECT_GT(runs, 5u);
+    }
 }
 
 TEST(FailureTable, Case09_TheControllerDiesAfterItsAnswerBeforeTheCommit_ItIsCommitted) {
@@ -185,7 +189,9 @@ TEST(FailureTable, Case10_ControllersDieWhileTheyTakeOver_WhatOneLacksIsUndoneBy
         die_while_taking_over(volume);
         expect_nothing_happened(volume, write, before);
     });
-    if (runs_all_seeds()) EXPECT_GT(runs, 10u);
+    if (runs_all_seeds()) {
+        EXPECT_GT(runs, 10u);
+    }
 }
 
 }  // namespace

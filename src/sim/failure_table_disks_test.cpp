@@ -165,7 +165,9 @@ TEST(FailureTable, Case27_AParityBlockRotsAndIsNeeded_NoWrongDataIsMadeOfIt) {
         ASSERT_TRUE(volume.run_until([&] { return read.outcome.has_value(); }));
         const bool can = volume.layout.spare_columns() > 1;
         EXPECT_EQ(read.is_ok(), can) << volume.story();
-        if (can) EXPECT_EQ(read.octets, volume.expected({at, block}));
+        if (can) {
+            EXPECT_EQ(read.octets, volume.expected({at, block}));
+        }
         volume.cluster.bring(all[0]);  // what it has is right, and parity is made of it
         ASSERT_TRUE(volume.run_until([&] { return volume.is_healthy(); }));
         volume.expect_scrub_heals();
@@ -284,7 +286,9 @@ TEST(FailureTable, Case31_AJournalIsFull_WritesWaitAndNoneIsHalfTaken) {
             volume.expect_whole();
         },
         little_room);
-    if (runs_all_seeds()) EXPECT_GT(refusals, 10u);
+    if (runs_all_seeds()) {
+        EXPECT_GT(refusals, 10u);
+    }
 }
 
 TEST(FailureTable, Case31_TheRackGoesDarkWithAFullJournal_EveryWriteIsThereOrNot) {
