@@ -12,12 +12,15 @@ using wire::ArrayMemberState;
 void RaidCluster::check_quiet() {
     for (auto& office : offices_)
         if (!office->is_held()) office->windows.vanish();
+    // Of a box that has lost its place the part is of no use, and goes with all that is open there.
     for (unsigned i = 0; i < machines(); ++i)
-        if (places_[i].machine && box(i).open_windows() != 0)
+        if (places_[i].machine && place_of(i) && box(i).open_windows() != 0)
             complaints_.add("S14: box " + std::to_string(i) + " has an open window left");
-    for (const auto& [tag, memory] : tags)
-        if (static_cast<std::uint32_t>(tag) < 0x8000'0000)
+    for (const auto& [tag, memory] : tags) {
+        const auto number = static_cast<std::uint32_t>(tag);
+        if (number < 0x8000'0000 && (number / turns > machines() || place_of(number / turns - 1)))
             complaints_.add("S14: a tag of a window is left");
+    }
 }
 
 // Rows.

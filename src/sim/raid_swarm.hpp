@@ -93,6 +93,7 @@ private:
 
     // raid_swarm_end.cpp
     void wind_up();
+    bool become_healthy();
     bool mend_everything();
     void look_at_everything();
     void read_everything();

@@ -49,12 +49,16 @@ void RaidSwarm::wind_up() {
     look_at_everything();
 }
 
-/// False: it cannot be, or it has been complained of.
-bool RaidSwarm::mend_everything() {
-    const bool is_whole = run_until([&] {
+bool RaidSwarm::become_healthy() {
+    return run_until([&] {
         if (!is_healthy()) bring_one();
         return is_healthy();
     });
+}
+
+/// False: it cannot be, or it has been complained of.
+bool RaidSwarm::mend_everything() {
+    const bool is_whole = become_healthy();
     const bool may_stay_broken = habits_.beyond && has_rotten_;
     if (!is_whole && !may_stay_broken)
         complaints_.add("L3: the volume does not become whole, though all boxes are there");
@@ -65,12 +69,17 @@ bool RaidSwarm::mend_everything() {
             if (!run_until([&] { return !cluster_.manager().status().scrub.running; }))
                 complaints_.add("L4: a scrub that repairs does not end");
         if (round == 1 || habits_.consistency != wire::ArrayConsistency::journal) break;
-        for (unsigned i = 0; i < cluster_.machines(); ++i) cluster_.cut_power(i);
+        // All at once; unless some still have to show what they have lost.
+        const bool at_once = !has_damage();
+        bool is_back = true;
+        for (unsigned i = 0; i < cluster_.machines(); ++i) {
+            cluster_.cut_power(i);
+            if (at_once) continue;
+            cluster_.bring(i);
+            is_back = is_back && become_healthy();
+        }
         for (unsigned i = 0; i < cluster_.machines(); ++i) cluster_.bring(i);
-        const bool is_back = run_until([&] {
-            if (!is_healthy()) bring_one();
-            return is_healthy();
-        });
+        is_back = is_back && become_healthy();
         if (!is_back && !may_stay_broken)
             complaints_.add("L3: the volume does not become whole after a restart of all boxes");
     }
