@@ -2,6 +2,7 @@
 #include "raid/journal_reader.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/bytes.hpp"
 #include "base/check.hpp"
@@ -87,10 +88,14 @@ void JournalReader::ask_ring(std::uint64_t at, Buffer into) {
 
 void JournalReader::answered(Result<void> outcome) {
     waiting_ = false;
-    if (!outcome)
+    if (!outcome) {
         end(outcome.error());
-    else if (!ring_rest_.empty())
+    } else if (!ring_rest_.empty()) {
+        // An answer from inside waits for us: who is told of the end may destroy this.
+        const bool inside = std::exchange(advancing_, true);
         ask_ring(ring_at_, ring_rest_);
+        advancing_ = inside;
+    }
     advance();
 }
 
