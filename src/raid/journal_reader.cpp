@@ -2,6 +2,7 @@
 #include "raid/journal_reader.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/bytes.hpp"
 #include "base/check.hpp"

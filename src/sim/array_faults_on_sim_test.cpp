@@ -18,7 +18,7 @@ ArraySwarm::Tally run(std::uint64_t seed) {
 
 TEST(ArrayFaults, LoseNothingThatWasAnswered) {
     ArraySwarm::Tally all;
-    test::for_each_seed(40, [&](std::uint64_t seed) { all.add(run(seed)); });
+    test::for_each_seed(60, [&](std::uint64_t seed) { all.add(run(seed)); });
     if (!test::runs_all_seeds()) return;
     EXPECT_GT(all.writes, 400u);
     EXPECT_GT(all.power_cuts, 30u);
