@@ -121,7 +121,7 @@ TEST(FailureTable, Case22_ABoxDoesNotReachAHost_WholeArray) {
     }
 }
 
-TEST(FailureTable, Case32_ASlowBoxIsReadAround) {
+TEST(FailureTable, Case32_ABoxAnswersSlowly_TheOthersServeItsReads) {
     for (std::uint64_t seed : {1u, 2u, 3u}) {
         GrayArray array(seed, seed == 2 ? Level::raid6 : Level::raid5);
         array.read_all();
