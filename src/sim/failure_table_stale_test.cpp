@@ -44,7 +44,7 @@ std::vector<std::byte> block_on(ScriptedVolume& volume, unsigned box) {
     return {octets.begin(), octets.end()};
 }
 
-TEST(FailureTable, Case28_ALostWriteIsNamedByWhatParityRemembers) {
+TEST(FailureTable, Case28_AWriteIsLost_ItIsNamedByWhatParityRemembers) {
     for_each_volume(6, [](ScriptedVolume& volume) {
         const auto all = volume.participants_of(at);
         for (const unsigned box : all) {  // the data's, and then each parity's or copy's
