@@ -16,6 +16,11 @@ constexpr Duration longest_pause = std::chrono::seconds(2);
 constexpr Duration longest_pause_of_several = std::chrono::milliseconds(250);
 /// And one that is paused, or has lost its power, is not waited for as long as if it were the only.
 constexpr Duration silence_of_several = std::chrono::milliseconds(1500);
+/// Nor is its welcome: one that is paused takes connections, and says nothing on them. Every round
+/// in vain waits a little longer, for the one in office may be slow.
+constexpr Duration first_welcome_of_several = std::chrono::milliseconds(1500);
+constexpr Duration more_welcome_of_several = std::chrono::milliseconds(500);
+constexpr Duration longest_welcome_of_several = std::chrono::seconds(10);
 /// A session begins with news of the unit, told once for each.
 constexpr unsigned attempts_max = 8;
 
@@ -98,7 +103,9 @@ VolumeSession::VolumeSession(World& world, std::shared_ptr<IscsiTransport> trans
       options_(std::move(options)),
       holder_(std::move(holder)),
       retry_(world.make_timer([this] { begin(); })),
-      pause_(first_pause) {
+      unheard_(world.make_timer([this] { break_off(); })),
+      pause_(first_pause),
+      welcome_patience_(first_welcome_of_several) {
     retry_->set(world_.now());
 }
 
@@ -130,6 +137,7 @@ void VolumeSession::begin() {
                                    },
                                .gave_up = gave});
     attempt_->initiator->begin();
+    if (options_.controllers.size() > 1) unheard_->set(world_.now() + welcome_patience_);
 }
 
 void VolumeSession::say_hello() {
@@ -158,7 +166,9 @@ void VolumeSession::greeting_ended(const iscsi::CommandEnd& end) {
                              : Result<wire::HostWelcome>(Error{.code = Code::truncated});
     if (welcome && welcome->outcome == wire::HostOutcome::done) {
         number_ = welcome->session;
+        unheard_->cancel();
         pause_ = first_pause;
+        welcome_patience_ = first_welcome_of_several;
         tried_ = 0;
         welcomed_ = true;
         attempt_->initiator->works();
@@ -177,6 +187,7 @@ void VolumeSession::greeting_ended(const iscsi::CommandEnd& end) {
 }
 
 void VolumeSession::gave_up(Error why) {
+    unheard_->cancel();
     auto over = std::exchange(attempt_, nullptr);
     world_.defer([over] {});  // it is calling us
     auto& ended = over->initiator->session();
@@ -191,6 +202,8 @@ void VolumeSession::gave_up(Error why) {
     if (leaving_) return;
     if (!all_tried) return retry_->set(world_.now());
     tried_ = 0;
+    welcome_patience_ =
+        std::min(welcome_patience_ + more_welcome_of_several, longest_welcome_of_several);
     retry_->set(world_.now() + pause_);
     pause_ = std::min(pause_ * 2,
                       options_.controllers.size() > 1 ? longest_pause_of_several : longest_pause);
@@ -211,6 +224,7 @@ void VolumeSession::break_off() {
 void VolumeSession::leave() {
     if (std::exchange(leaving_, true)) return;
     retry_->cancel();
+    unheard_->cancel();
     if (!attempt_) return;
     if (welcomed_) {
         wire::HostTransfer goodbye;

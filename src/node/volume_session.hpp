@@ -74,7 +74,9 @@ private:
     std::size_t at_ = 0;                ///< which of the controllers
     std::size_t tried_ = 0;             ///< in vain, one after the other
     std::unique_ptr<Timer> retry_;
+    std::unique_ptr<Timer> unheard_;  ///< of several controllers this one says nothing
     Duration pause_;
+    Duration welcome_patience_;
     bool welcomed_ = false;
     bool leaving_ = false;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

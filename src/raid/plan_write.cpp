@@ -187,6 +187,16 @@ void plan_data_only(BandPlanner& planner) {
     });
 }
 
+/// What is not written counts as it is at home: without it nobody could tell whether parity made of
+/// it is right. Its box has an order already.
+void count_at_home(BandPlanner& planner, Column column) {
+    const bool diagonal = planner.has_diagonal_parity();
+    planner.add({Phase::stage, 0}, planner.box(column), planner.block(Command::pre_fetch, column),
+                {.verb = Verb::digest,
+                 .blend = diagonal ? Blend::add_diagonal : Blend::copy,
+                 .column = diagonal ? column : Column{0}});
+}
+
 bool reads_less_anew(const BandPlanner& planner) {
     const int written = std::popcount(planner.band().columns);
     const int parities = planner.has_row_parity() + planner.has_diagonal_parity();
@@ -222,8 +232,9 @@ Party calculator_of(const BandPlanner& planner) {
 void plan_reconstruct(BandPlanner& planner, Party calculator) {
     const auto& layout = planner.layout();
     const Mask data = data_columns_mask(layout);
-    if (planner.band().columns == data && (planner.lost() & data) == 0)
-        planner.count(Counting::fresh);
+    const bool counts =
+        planner.options().journal && planner.has_row_parity() && (planner.lost() & data) == 0;
+    if (counts) planner.count(Counting::fresh);
     std::vector<Held> columns;
     for_each_column(data_columns_mask(layout), [&](Column column) {
         if (contains(planner.band().columns, column)) {
@@ -233,6 +244,7 @@ void plan_reconstruct(BandPlanner& planner, Party calculator) {
             commit_data(planner, columns.back());
         } else {
             columns.push_back(planner.old_block(Phase::stage, column));
+            if (counts) count_at_home(planner, column);
         }
     });
     Sums sums{.at = calculator, .row = std::nullopt, .diagonal = std::nullopt};

@@ -12,6 +12,9 @@ namespace {
 /// The manager's own tickets; the engine counts from 1.
 constexpr std::uint64_t own_tickets = std::uint64_t{1} << 63;
 
+/// A box that falls out with others again and again is tried after so many doublings at the latest.
+constexpr unsigned fallen_out_most = 6;
+
 }  // namespace
 
 using namespace std::chrono_literals;
@@ -219,6 +222,32 @@ void VolumeManager::Life::count_out(std::uint8_t place, ArrayOutcome why) {
     if (!box || box->facts.failed || !can_count_out(place)) return;
     box->facts.failed = true;
     say_of(VolumeEventKind::box_failed, place, why);
+    if (why != ArrayOutcome::passive_side_failed) return;
+    // Nothing is wrong with it but the way to it, which may be mended. A rebuild for every try is
+    // dear, so there are fewer and fewer.
+    box->minutes_out = 1u << std::min(box->fallen_out++, fallen_out_most);
+    box->minutes_in = 0;
+    link_timer_.ask(60s);
+}
+
+/// A minute has passed: links may be there again.
+void VolumeManager::Life::try_links_again() {
+    engine_.try_links();
+    for (auto& [identity, box] : boxes_) {
+        if (!box.facts.failed) {
+            // Back for a minute says little: it may not have been asked for anything since.
+            if (box.fallen_out == 0) continue;
+            if (++box.minutes_in > 1u << fallen_out_most) box.fallen_out = 0;
+            link_timer_.ask(60s);
+            continue;
+        }
+        if (box.minutes_out == 0) continue;
+        link_timer_.ask(60s);
+        if (--box.minutes_out > 0) continue;
+        box.facts.failed = false;
+        box.complaints = 0;
+        if (box.has_session && !box.greeted) greet(identity, box);
+    }
 }
 
 /// Of two that do not reach each other, the one with more such partners; of equals the one that

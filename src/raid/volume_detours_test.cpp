@@ -74,6 +74,41 @@ TEST(VolumeDetours, AreLeftWhenTheLinkIsThereAgain) {
     EXPECT_EQ(volume.manager->status().counters.payload_octets, before);
 }
 
+/// Where there is no way around, a box is counted out for its links; these may be mended.
+TEST(VolumeDetours, AreNotNeededOnceACountedOutBoxIsReachedAgain) {
+    test::for_each_seed(3, [](std::uint64_t seed) {
+        ManagedVolume volume(Level::raid5, 5, seed, {}, consistency_of(seed));
+        volume.submit_randomly(5);
+        for (unsigned i = 0; i < 5; ++i)
+            if (i != 2) volume.boxes[i]->network.out_of_reach = volume.identities[2];
+        volume.submit_randomly(30);
+        volume.expect_all_right();
+        ASSERT_TRUE(volume.manager->status().members[2].failed) << volume.story();
+        const Instant counted_out = volume.now;
+        // It is tried again, in vain, and less and less often.
+        for (auto passed = std::chrono::seconds(0); passed < std::chrono::minutes(30);
+             passed += std::chrono::seconds(10)) {
+            const auto then = volume.now + std::chrono::seconds(10);
+            while (volume.now < then && volume.pass_time()) volume.agenda.run();
+            // Enough that it falls out with two of them before that is forgotten: with one at a
+            // time it would only be gone around.
+            volume.submit_randomly(5);
+            volume.expect_all_right();
+        }
+        // Requests that wait take time too: it is more than half an hour by now.
+        const auto minutes = (volume.now - counted_out) / std::chrono::minutes(1);
+        std::size_t most = 1;
+        for (std::int64_t at = 0, pause = 1; at <= minutes; at += pause, ++most)
+            pause = std::min<std::int64_t>(2 * pause, 64);
+        const auto tries = volume.count(box_failed);
+        EXPECT_GE(tries, 2u) << volume.story();
+        EXPECT_LE(tries, most) << "in " << minutes << " minutes\n" << volume.story();
+        for (auto& box : volume.boxes) box->network.out_of_reach.reset();
+        ASSERT_TRUE(volume.run_until([&] { return volume.is_healthy(); })) << volume.story();
+        volume.expect_whole();
+    });
+}
+
 TEST(VolumeDetours, LeadToAHostThatABoxDoesNotReach) {
     test::for_each_seed(20, [](std::uint64_t seed) {
         ManagedVolume volume(level_of(seed), boxes_of(seed), seed, {}, consistency_of(seed));

@@ -60,7 +60,10 @@ private:
         std::optional<Recalled> recalled;  ///< of its journal, in this session
         wire::TransactionNumber returned_at{};  ///< the last that was begun when it was greeted
         unsigned complaints = 0;
-        unsigned refusals = 0;  ///< in a row, of what the volume is
+        unsigned refusals = 0;     ///< in a row, of what the volume is
+        unsigned fallen_out = 0;   ///< counted out for its links, so often
+        unsigned minutes_out = 0;  ///< until that is tried again; 0: it will not be
+        unsigned minutes_in = 0;   ///< since it was, and it has not fallen out
     };
     /// A command of the manager's own.
     struct Told {
@@ -177,6 +180,7 @@ private:
     void tell_end(const wire::BoxIdentity& box, wire::ArrayAction action, const Told& what);
     bool can_count_out(std::uint8_t place) const;
     void count_out(std::uint8_t place, wire::ArrayOutcome why);
+    void try_links_again();
     std::set<std::uint8_t> blamed();
     void judge_complaints();
     bool is_trusted(std::uint8_t place) const;

@@ -18,7 +18,9 @@ Result<void> VolumeManager::Life::fail(std::uint8_t place) {
     if (volume_.members[place].state == ArrayMemberState::current && !can_count_out(place))
         return Error{Code::io_failed};
     Visit visit(*this);
-    boxes_[volume_.members[place].box].facts.failed = true;
+    BoxState& box = boxes_[volume_.members[place].box];
+    box.facts.failed = true;
+    box.minutes_out = 0;  // whoever says so will say when it is over
     return {};
 }
 
@@ -28,7 +30,7 @@ Result<void> VolumeManager::Life::re_add(std::uint8_t place) {
     if (!box || !box->facts.failed) return Error{Code::unsupported};
     Visit visit(*this);
     box->facts.failed = false;
-    box->complaints = 0;
+    box->complaints = box->fallen_out = box->minutes_out = 0;
     // It may be for what it was asked first that it had failed.
     if (box->has_session && !box->greeted) greet(volume_.members[place].box, *box);
     return {};

@@ -200,7 +200,7 @@ void VolumeManager::Life::tick(Instant now) {
         begin(*idle_work(), Work::Purpose::flush, UpkeepKind::flush, 0, 0);
     }
     if (intent_timer_.passed(now)) forget_intent();
-    if (link_timer_.passed(now)) engine_.try_links();
+    if (link_timer_.passed(now)) try_links_again();
     if (loss_timer_.passed(now)) owed_told_.clear();
     for (Timer* timer : {&store_timer_, &rest_timer_, &rate_timer_, &visit_timer_})
         (void)timer->passed(now);

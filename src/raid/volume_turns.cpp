@@ -7,6 +7,16 @@
 #include "raid/volume_engine.hpp"
 
 namespace weft::raid {
+namespace {
+
+/// Its answer counts in the sum of what was prepared: of who prepares, and of who only lends its
+/// blocks to parity that is made anew.
+bool is_counted(const Order& order) {
+    return order.prepares ||
+           std::ranges::find(order.pieces, Verb::digest, &Piece::verb) != order.pieces.end();
+}
+
+}  // namespace
 
 void VolumeEngine::send_turn(RunPlace run) {
     const auto& orders = run->plan.orders;
@@ -172,9 +182,9 @@ void VolumeEngine::take_answer(CommandTicket ticket, const wire::ArrayAnswer& an
         run.open &= ~only(number(sent.to.box));
     if (answer.outcome == wire::ArrayOutcome::done) note_links(sent);
     const bool scrubs = run.upkeep && run.upkeep->kind == UpkeepKind::scrub && !run.heals;
-    const bool prepares = journal_ && sent.to.kind == PartyKind::box &&
-                          run.stage == Stage::running && run.plan.orders[sent.order].prepares;
-    if ((scrubs && run.stage == Stage::running) || prepares)
+    const bool counts = journal_ && sent.to.kind == PartyKind::box && run.stage == Stage::running &&
+                        is_counted(run.plan.orders[sent.order]);
+    if ((scrubs && run.stage == Stage::running) || counts)
         run.digests.push_back({.row = answer.row_digest, .diagonals = answer.diagonal_digests});
     if (--run.unanswered == 0) turn_ended(sent.run);
 }

@@ -30,7 +30,8 @@ protected:
     }
     void attach() {
         HostNode::Options options;
-        options.controller = HostController::where();
+        options.controller = controllers.front();
+        options.others.assign(controllers.begin() + 1, controllers.end());
         options.volume = volume;
         options.name = "desk";
         options.over_rdma = GetParam();
@@ -62,6 +63,7 @@ protected:
 
     World world{11};
     std::string volume = "photos";
+    std::vector<Address> controllers{HostController::where()};
     Duration patience = std::chrono::seconds(120);
     HostController controller{world, size};
     std::unique_ptr<HostNode> host;
@@ -369,6 +371,44 @@ TEST_P(HostTest, IsToldWhyItCannotBeAttached) {
     EXPECT_TRUE(read.failure());
 }
 
+/// It takes connections, as the kernel of a paused process does, and says nothing.
+class Mute {
+public:
+    explicit Mute(World& world) {
+        auto listening =
+            world.host("10.0.0.2").listen(where(), [this](std::unique_ptr<Stream> stream) {
+                taken_.push_back(std::move(stream));
+            });
+        EXPECT_TRUE(listening);
+        listener_ = std::move(*listening);
+    }
+    static Address where() { return Address::tcp("10.0.0.2", 3260); }
+
+private:
+    std::vector<std::unique_ptr<Stream>> taken_;
+    std::unique_ptr<Listener> listener_;
+};
+
+/// It is paused perhaps, and the other has taken office meanwhile: who waits for it waits in vain.
+TEST_P(HostTest, DoesNotWaitLongForAControllerThatSaysNothing) {
+    const Mute mute(world);
+    controllers = {Mute::where(), HostController::where()};
+    const auto began = world.now();
+    attach();
+    ASSERT_FALSE(*opened) << **opened;
+    EXPECT_LT(world.now() - began, std::chrono::seconds(3));
+    // And again, where the one that is left alone is asked first.
+    controller.halt();
+    run_until([&] { return world.now() - began > std::chrono::seconds(30); });
+    controller.start();
+    const auto back = world.now();
+    TestRequest write(BlockOperation::write, 0, 4096);
+    fill(write, 1);
+    carry_out(write);
+    EXPECT_FALSE(write.failure());
+    EXPECT_LT(world.now() - back, std::chrono::seconds(12)) << "patience has grown, to a bound";
+}
+
 TEST_P(HostTest, SaysGoodbye) {
     attach();
     host->leave();
@@ -414,7 +454,8 @@ TEST_P(HostTest, TakesItsMemoryBackFromABoxThatTakesNothing) {
 TEST_P(HostTest, MayGoWhileItSaysHello) {
     for (int steps = 0; steps < 200; steps += 7) {
         HostNode::Options options;
-        options.controller = HostController::where();
+        options.controller = controllers.front();
+        options.others.assign(controllers.begin() + 1, controllers.end());
         options.volume = volume;
         options.over_rdma = GetParam();
         HostNode early(world.host("10.0.0.9"), options, {});

@@ -27,6 +27,7 @@ public:
         next();
         return true;
     }
+    bool is_empty() const { return waiting_.empty(); }
     std::uint64_t steps() const { return steps_; }
 
     Random random;

@@ -3,74 +3,9 @@
 
 #include <algorithm>
 
+#include "sim/raid_office.hpp"
+
 namespace weft::sim {
-
-namespace {
-
-constexpr unsigned controller_place = 40;
-
-RaidMessage message_of(unsigned box, const raid::EncodedOrder& order) {
-    RaidMessage message{.box = box,
-                        .action = order.command_block.action,
-                        .transaction = order.command_block.transaction,
-                        .order = {},
-                        .command = &order};
-    if (wire::is_order(message.action))
-        if (auto header = decode<wire::ArrayOrderHeader>(order.parameters)) message.order = *header;
-    return message;
-}
-
-}  // namespace
-
-/// A manager, and who hears it. Of one that was replaced the store and hosts want to know nothing.
-struct RaidCluster::Office final : raid::VolumeManagerOwner {
-    explicit Office(RaidCluster& all)
-        : cluster(all),
-          number(all.epoch_),
-          transfers(all.agenda_, all.tags),
-          windows(all.tags, all.complaints_),
-          manager(*this, options()) {}
-
-    raid::VolumeManagerOptions options() {
-        auto options = cluster.options_;
-        options.own.windows = &windows;
-        options.own.transfers = &transfers;
-        return options;
-    }
-
-    bool is_held() const { return number == cluster.epoch_; }
-    void carry(const wire::BoxIdentity& box, raid::CommandTicket ticket,
-               const raid::EncodedOrder& command) override {
-        if (is_alive) cluster.carry(*this, box, ticket, command);
-    }
-    void create_part(const wire::BoxIdentity& box, raid::CommandTicket ticket,
-                     const wire::ArraySuperblock& superblock) override {
-        if (is_alive && is_held()) cluster.create_part(*this, box, ticket, superblock);
-    }
-    SteeringTag window_tag(const wire::BoxIdentity& box, std::uint32_t,
-                           wire::TransactionNumber transaction) override {
-        const unsigned place =
-            box == cluster.options_.own.identity ? controller_place : cluster.index_of(box);
-        const auto turn = static_cast<std::uint64_t>(transaction) % 0x8000 + 0x8000 * (number % 16);
-        return SteeringTag{static_cast<std::uint32_t>(0x10'0000 * (place + 1) + turn)};
-    }
-    void store(std::vector<raid::MetadataChange> changes) override {
-        if (is_alive) cluster.store(*this, std::move(changes));
-    }
-    void needs_spare(std::uint8_t) override {}
-    void event(const raid::VolumeEvent& event) override {
-        if (is_held() && cluster.on_event) cluster.on_event(event);
-    }
-    void deadline_changed() override {}
-
-    RaidCluster& cluster;
-    std::uint64_t number;
-    bool is_alive = true, storing = false;
-    std::map<unsigned, std::uint64_t> sessions;  ///< by place
-    RaidTransfers transfers;
-    RaidWindows windows;
-    raid::VolumeManager manager;
-};
 
 RaidCluster::RaidCluster(RaidAgenda& agenda, Complaints& complaints, const RaidHabits& habits,
                          RaidMutation mutation)
@@ -91,14 +26,7 @@ RaidCluster::RaidCluster(RaidAgenda& agenda, Complaints& complaints, const RaidH
     wire::ArraySuperblock superblock;
     superblock.cluster.octets[0] = 1;
     superblock.epoch = wire::Epoch{1};
-    superblock.data_offset = 2 * wire::superblock_size;
-    if (habits.consistency == wire::ArrayConsistency::journal) {
-        superblock.journal_offset = superblock.data_offset;
-        superblock.journal_length =
-            raid::journal_ring_offset + habits.journal_blocks * wire::journal_block;
-        superblock.data_offset += superblock.journal_length;
-    }
-    superblock.data_length = habits.stripes * layout_.chunk_bytes();
+    superblock.data_length = home_bytes();
     auto& volume = superblock.volume;
     volume.volume.octets[0] = 2;
     volume.generation = wire::Generation{1};
@@ -113,20 +41,42 @@ RaidCluster::RaidCluster(RaidAgenda& agenda, Complaints& complaints, const RaidH
     }
     cluster_ = superblock.cluster;
     records_[raid::volume_record_name(volume.volume)] = raid::encode_record(volume);
-    places_.resize(layout_.boxes());
+    places_.resize(layout_.boxes() + habits.spares);
     for (std::uint8_t i = 0; i < layout_.boxes(); ++i) {
-        auto& place = places_[i];
         superblock.place = i;
-        superblock.box = place.identity = volume.members[i].box;
-        place.disk = std::make_unique<RaidDisk>(agenda_, raid::part_length(superblock));
-        std::ranges::copy(raid::encode_superblock(superblock), place.disk->octets().begin());
-        start_machine(i);
-        place.machine->format();
-        place.disk->make_stable();
-        place.disk->lies = mutation == RaidMutation::flushes_do_nothing;
+        superblock.box = places_[i].identity = volume.members[i].box;
+        made_part(i, superblock);
     }
+    for (unsigned i = layout_.boxes(); i < machines(); ++i)
+        places_[i].identity.octets[0] = static_cast<std::uint8_t>(10 + i);
     start_office();
-    for (unsigned i = 0; i < boxes(); ++i) bring(i);
+    for (unsigned i = 0; i < machines(); ++i) bring(i);
+}
+
+/// Where things lie in a part of this cluster: closer together than on real disks.
+wire::ArraySuperblock RaidCluster::laid_out(wire::ArraySuperblock superblock) const {
+    superblock.data_offset = 2 * wire::superblock_size;
+    superblock.journal_offset = superblock.journal_length = 0;
+    if (habits_.consistency != wire::ArrayConsistency::journal) return superblock;
+    superblock.journal_offset = superblock.data_offset;
+    superblock.journal_length =
+        raid::journal_ring_offset + habits_.journal_blocks * wire::journal_block;
+    superblock.data_offset += superblock.journal_length;
+    return superblock;
+}
+
+void RaidCluster::made_part(unsigned i, wire::ArraySuperblock superblock) {
+    auto& place = places_[i];
+    superblock = laid_out(superblock);
+    place.disk = std::make_unique<RaidDisk>(agenda_, raid::part_length(superblock));
+    std::ranges::copy(raid::encode_superblock(superblock), place.disk->octets().begin());
+    start_machine(i);
+    place.machine->format();
+    place.disk->make_stable();
+    place.disk->fate = [this, i](std::uint64_t offset, std::size_t size) {
+        return write_fate ? write_fate(i, offset, size) : RaidDisk::Fate{};
+    };
+    place.disk->lies = mutation_ == RaidMutation::flushes_do_nothing;
 }
 
 RaidCluster::~RaidCluster() = default;
@@ -137,15 +87,13 @@ void RaidCluster::start_machine(unsigned i) {
     const auto second = place.disk->octets().subspan(wire::superblock_size, wire::superblock_size);
     const auto known = raid::newest_superblock(first, second);
     if (!known) return complaints_.add("S17: a box has no superblock after its power went");
-    if (place.machine) {
-        place.machine->vanish();
-        graves_.push_back(std::move(place.machine));
-    }
+    bury(i);
     place.machine = std::make_unique<RaidMachine>(
         agenda_, tags, complaints_, *place.disk, *known, raid::copy_to_write(first, second) ^ 1,
         [this](raid::CommandTicket ticket, const wire::ArrayAnswer& answer, ConstBuffer data) {
             heard(ticket, answer, data);
         });
+    place.machine->transfers.cut_off = place.cut_off;
 }
 
 void RaidCluster::start_office() {
@@ -163,9 +111,19 @@ void RaidCluster::start_office() {
 }
 
 unsigned RaidCluster::index_of(const wire::BoxIdentity& box) const {
-    for (unsigned i = 0; i < boxes(); ++i)
+    for (unsigned i = 0; i < machines(); ++i)
         if (places_[i].identity == box) return i;
-    return boxes();
+    return machines();
+}
+
+unsigned RaidCluster::machine_at(std::uint8_t place) const {
+    return index_of(manager_->volume().members[place].box);
+}
+
+std::optional<std::uint8_t> RaidCluster::place_of(unsigned i) const {
+    for (std::uint8_t place = 0; place < layout_.boxes(); ++place)
+        if (machine_at(place) == i) return place;
+    return std::nullopt;
 }
 
 // Commands and answers.
@@ -177,6 +135,9 @@ void RaidCluster::carry(Office& office, const wire::BoxIdentity& box, raid::Comm
     const auto number = found->second;
     const auto session = sessions_.find(number);
     if (session == sessions_.end()) return;  // went with the box's power, and it has not heard yet
+    if (wire::is_order(command.command_block.action) && office.is_held())
+        if (const auto header = decode<wire::ArrayOrderHeader>(command.parameters))
+            carried_generation_ = std::max(carried_generation_, header->address.generation);
     session->second.queue.push_back({ticket, command});
     agenda_.later([this, number] { deliver(number); });
 }
@@ -185,6 +146,7 @@ void RaidCluster::deliver(std::uint64_t number) {
     const auto found = sessions_.find(number);
     if (found == sessions_.end() || found->second.queue.empty()) return;
     auto& [i, office, queue] = found->second;
+    if (!places_[i].machine) return queue.pop_front();  // it has no part any more
     if (places_[i].held) return agenda_.later([this, number] { deliver(number); });
     auto message = message_of(i, queue.front().order);
     if (!passes(message)) return parked_.push_back([this, number] { deliver(number); });
@@ -192,53 +154,46 @@ void RaidCluster::deliver(std::uint64_t number) {
     queue.pop_front();
     const auto carried = ++last_carried_;
     message.command = nullptr;
-    carried_[carried] = {number, command.ticket, message};
-    if (is_swallowed(command.order))
+    carried_[carried] = {number, command.ticket,
+                         box(i).superblock().epoch > wire::Epoch{office->number}, message};
+    if (is_swallowed(i, command.order))
         return heard(raid::CommandTicket{carried},
                      {.transaction = command.order.command_block.transaction}, {});
-    if (mutation_ == RaidMutation::transfers_are_damaged && agenda_.random.chance(5))
+    tamper_with(i, *office, command.order);
+    if (damages > 0 && message.order.participants != 0 &&
+        message.order.host != wire::HostSession{} &&
+        message.order.phase == static_cast<std::uint8_t>(raid::Phase::parity)) {
+        --damages;
         places_[i].machine->transfers.is_damaged = true;
+    }
     places_[i].machine->box.receive(raid::CommandTicket{carried}, command.order.command_block,
                                     command.order.parameters);
 }
 
-/// Commands that get lost on purpose, and that nobody misses.
-bool RaidCluster::is_swallowed(const raid::EncodedOrder& order) const {
-    if (mutation_ == RaidMutation::aborts_are_lost)
-        return order.command_block.action == wire::ArrayAction::abort;
-    if (mutation_ != RaidMutation::commits_are_lost) return false;
-    return wire::is_order(order.command_block.action) && message_of(0, order).commits() &&
-           static_cast<std::uint64_t>(order.command_block.transaction) % 5 == 0;
-}
-
-void RaidCluster::forget_epoch(unsigned i) {
-    auto octets = places_[i].disk->octets();
-    for (std::size_t copy = 0; copy < 2; ++copy) {
-        const auto image = octets.subspan(copy * wire::superblock_size, wire::superblock_size);
-        auto known = raid::parse_superblock(image);
-        if (!known) continue;
-        known->epoch = wire::Epoch{1};
-        std::ranges::copy(raid::encode_superblock(*known), image.begin());
-    }
-}
-
-void RaidCluster::heard(raid::CommandTicket ticket, const wire::ArrayAnswer& answer,
+void RaidCluster::heard(raid::CommandTicket ticket, const wire::ArrayAnswer& said,
                         ConstBuffer data) {
     const auto found = carried_.find(static_cast<std::uint64_t>(ticket));
     if (found == carried_.end()) return;
-    auto [number, own, message] = found->second;
+    Carried carried = found->second;
     carried_.erase(found);
-    message.is_answer = true;
-    message.outcome = answer.outcome;
+    // What was to be damaged was this order's alone.
+    if (const auto session = sessions_.find(carried.session); session != sessions_.end())
+        if (const auto& machine = places_[session->second.place].machine)
+            machine->transfers.is_damaged = false;
+    if (carried.is_late && said.outcome == wire::ArrayOutcome::done)
+        complaints_.add("S7: a box obeys a controller whose time is over");
+    if (said.outcome == wire::ArrayOutcome::no_room) ++back_pressed;
+    auto answer = said;
     std::vector<std::byte> told(data.begin(), data.end());
-    if (mutation_ == RaidMutation::recall_finds_nothing && !told.empty())
-        told = raid::encode_recall({});
-    auto tell = [this, to = number, of = own, answer, told = std::move(told)] {
-        const auto session = sessions_.find(to);
+    tamper_with(carried, answer, told);
+    carried.message.is_answer = true;
+    carried.message.outcome = answer.outcome;
+    auto tell = [this, carried, answer, told = std::move(told)] {
+        const auto session = sessions_.find(carried.session);
         if (session == sessions_.end()) return;
-        session->second.office->manager.answered(of, answer, told);
+        session->second.office->manager.answered(carried.ticket, answer, told);
     };
-    if (!passes(message)) return parked_.push_back(std::move(tell));
+    if (!passes(carried.message)) return parked_.push_back(std::move(tell));
     agenda_.later(std::move(tell));
 }
 
@@ -247,14 +202,18 @@ void RaidCluster::let_go() {
 }
 
 void RaidCluster::create_part(Office& office, const wire::BoxIdentity& box,
-                              raid::CommandTicket ticket, const wire::ArraySuperblock&) {
-    // Boxes of this cluster have their parts from the beginning.
-    const auto found = office.sessions.find(index_of(box));
+                              raid::CommandTicket ticket, const wire::ArraySuperblock& superblock) {
+    const auto i = index_of(box);
+    const auto found = office.sessions.find(i);
     if (found == office.sessions.end()) return;
-    agenda_.later([this, number = found->second, ticket] {
+    agenda_.later([this, i, number = found->second, ticket, superblock] {
         const auto session = sessions_.find(number);
         if (session == sessions_.end()) return;
-        session->second.office->manager.answered(ticket, {.outcome = wire::ArrayOutcome::no_space});
+        const bool is_full = parts_refused > 0 || places_[i].machine;
+        if (parts_refused > 0) --parts_refused;
+        if (!is_full) made_part(i, superblock);
+        session->second.office->manager.answered(
+            ticket, {.outcome = is_full ? wire::ArrayOutcome::no_space : wire::ArrayOutcome::done});
     });
 }
 
@@ -269,9 +228,7 @@ void RaidCluster::store(Office& office, std::vector<raid::MetadataChange> change
             return office.manager.stored(Error{Code::io_failed});
         }
         for (const auto& change : changes) {
-            if (mutation_ == RaidMutation::membership_is_lost &&
-                change.name.starts_with("volumes/"))
-                continue;
+            if (is_dropped(change)) continue;
             if (change.record)
                 records_[change.name] = *change.record;
             else
@@ -301,12 +258,13 @@ void RaidCluster::drop(unsigned i) {
 
 void RaidCluster::bring(unsigned i) {
     auto& place = places_[i];
-    if (place.session != 0 || !place.machine) return;
+    if (place.session != 0) return;
     restart_if_failed(i);
-    if (!obeys(i)) announce(i);
+    if (place.machine && !obeys(i)) announce(i);
     place.session = ++last_session_;
     sessions_[place.session] = {i, offices_.back().get(), {}};
     offices_.back()->sessions[i] = place.session;
+    if (!place.machine) return manager_->box_up(place.identity, {.boot = place.boot});
     const auto& known = box(i).superblock();
     manager_->box_up(place.identity, {.has_part = true,
                                       .generation = known.volume.generation,
@@ -340,11 +298,12 @@ void RaidCluster::cut_power(unsigned i) {
     drop(i);
     std::erase_if(sessions_, [&](const auto& each) { return each.second.place == i; });
     auto& place = places_[i];
+    place.held = false;
+    ++place.boot;
+    if (!place.machine) return;
     place.machine->vanish();
     place.disk->errors = 0;
     place.disk->power_cut();
-    place.held = false;
-    ++place.boot;
     if (mutation_ == RaidMutation::epoch_is_forgotten) forget_epoch(i);
     start_machine(i);
     place.machine->recover();
@@ -352,6 +311,7 @@ void RaidCluster::cut_power(unsigned i) {
 
 /// A journal that could not be written takes nothing any more, until somebody starts the box anew.
 bool RaidCluster::restart_if_failed(unsigned i) {
+    if (!places_[i].machine) return false;
     const auto& journaled = places_[i].machine->journaled;
     if (!journaled || !journaled->has_failed()) return false;
     places_[i].disk->errors = 0;
@@ -373,8 +333,9 @@ void RaidCluster::take_over(bool old_goes_on) {
         for (const auto& [place, session] : before.sessions) sessions_.erase(session);
         before.sessions.clear();
     }
+    carried_generation_ = {};
     std::vector<unsigned> there;
-    for (unsigned i = 0; i < boxes(); ++i)
+    for (unsigned i = 0; i < machines(); ++i)
         if (std::exchange(places_[i].session, 0) != 0) there.push_back(i);
     start_office();
     for (unsigned i : there) {
@@ -383,10 +344,11 @@ void RaidCluster::take_over(bool old_goes_on) {
     }
 }
 
-/// The shortest of all waits: until marks go to the disk that nothing else has taken along.
 bool RaidCluster::write_marks() {
     for (auto& place : places_) {
-        if (!place.machine->journaled || !place.machine->journaled->has_waiting_marks()) continue;
+        if (!place.machine || !place.machine->journaled ||
+            !place.machine->journaled->has_waiting_marks())
+            continue;
         place.machine->journaled->write_marks();
         return true;
     }
@@ -401,71 +363,6 @@ bool RaidCluster::pass_time() {
     now_ = std::max(now_, *due);
     manager_->tick(now_);
     return true;
-}
-
-// Checks.
-
-void RaidCluster::check_quiet() {
-    for (auto& office : offices_)
-        if (!office->is_held()) office->windows.vanish();
-    for (unsigned i = 0; i < boxes(); ++i)
-        if (places_[i].machine && box(i).open_windows() != 0)
-            complaints_.add("S14: box " + std::to_string(i) + " has an open window left");
-    for (const auto& [tag, memory] : tags)
-        if (static_cast<std::uint32_t>(tag) < 0x8000'0000)
-            complaints_.add("S14: a tag of a window is left");
-}
-
-void RaidCluster::check_parity() {
-    if (habits_.consistency == wire::ArrayConsistency::journal) return;  // a scrub has looked
-    const auto columns = layout_.boxes();
-    std::vector<RaidMemory> expected;
-    for (unsigned i = 0; i < columns; ++i) expected.emplace_back(layout_.chunk_bytes());
-    for (std::uint64_t stripe = 0; stripe < habits_.stripes; ++stripe) {
-        auto chunk = [&](raid::Column column) {
-            const auto& known = box(raid::number(layout_.box_of(stripe, column))).superblock();
-            return places_[raid::number(layout_.box_of(stripe, column))].disk->octets().subspan(
-                known.data_offset + layout_.home_of(stripe), layout_.chunk_bytes());
-        };
-        for (raid::Column column = 0; column < columns; ++column)
-            std::ranges::copy(chunk(layout_.level() == raid::Level::mirror ? 0 : column),
-                              expected[column].all().begin());
-        if (layout_.level() != raid::Level::mirror) {
-            std::vector<ConstBuffer> data;
-            for (raid::Column column = 0; column < layout_.data_columns(); ++column)
-                data.push_back(expected[column].all());
-            raid::encode_parity(
-                data, expected[layout_.row_parity()].all(),
-                layout_.has_diagonal() ? expected[layout_.diagonal_parity()].all() : Buffer{});
-        }
-        for (raid::Column column = 0; column < columns; ++column)
-            if (!std::ranges::equal(chunk(column), expected[column].all()))
-                complaints_.add("S5: column " + std::to_string(column) + " of stripe " +
-                                std::to_string(stripe) + " is not what the code says");
-    }
-}
-
-void RaidCluster::check_epochs() {
-    for (auto& place : places_) {
-        if (!place.machine) continue;
-        const auto epoch = place.machine->box.superblock().epoch;
-        if (epoch < place.obeyed) complaints_.add("S7: a box obeys a lower epoch than before");
-        place.obeyed = epoch;
-    }
-}
-
-void RaidCluster::check_assembly() {
-    std::vector<wire::ArraySuperblock> found;
-    for (auto& place : places_) {
-        const auto known = raid::newest_superblock(
-            place.disk->octets().first(wire::superblock_size),
-            place.disk->octets().subspan(wire::superblock_size, wire::superblock_size));
-        if (known) found.push_back(*known);
-    }
-    const auto assembled = raid::assemble(found);
-    if (!assembled) return complaints_.add("S17: the boxes alone do not make a volume");
-    if (!(assembled->volume == manager_->volume()))
-        complaints_.add("S17: the boxes alone make another volume");
 }
 
 }  // namespace weft::sim

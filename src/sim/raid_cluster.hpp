@@ -7,6 +7,7 @@
 
 #include <deque>
 #include <functional>
+#include <set>
 #include <string>
 
 #include "raid/box.hpp"
@@ -14,6 +15,8 @@
 #include "raid/records.hpp"
 #include "raid/volume_manager.hpp"
 #include "sim/raid_habits.hpp"
+#include "sim/raid_message.hpp"
+#include "sim/raid_mutation.hpp"
 #include "sim/raid_transfers.hpp"
 
 namespace weft::sim {
@@ -77,52 +80,23 @@ private:
     Complaints& complaints_;
 };
 
-/// What is broken on purpose, so that it is known that the checkers would see it. All of it is done
-/// to messages, disks and the store: production code has no such switch.
-enum class RaidMutation : std::uint8_t {
-    none,
-    flushes_do_nothing,     ///< what was prepared does not last
-    membership_is_lost,     ///< the store says it has kept what it has not
-    epoch_is_forgotten,     ///< by a box that loses power: it obeys the old controller again
-    recall_finds_nothing,   ///< a new controller believes that nothing is in doubt
-    aborts_are_lost,        ///< and are answered as if they were not
-    commits_are_lost,       ///< and are answered as if they were not
-    hosts_are_strangers,    ///< a write sent again is not known by its number
-    transfers_are_damaged,  ///< and nobody adds up what was prepared
-};
-
-/// A command that has come to a box, or the answer that the box has given to it: what a script may
-/// stop.
-struct RaidMessage {
-    unsigned box = 0;  ///< its place
-    bool is_answer = false;
-    wire::ArrayAction action{};
-    wire::TransactionNumber transaction{};
-    wire::ArrayOrderHeader order{};               ///< of an order
-    const raid::EncodedOrder* command = nullptr;  ///< of what has just come to the box
-    wire::ArrayOutcome outcome{};                 ///< of an answer
-
-    bool prepares() const { return wire::is_order(action) && order.prepares; }
-    /// Commits as part of a write, or because the next controller says so.
-    bool commits() const {
-        return action == wire::ArrayAction::resolve ||
-               (wire::is_order(action) &&
-                order.phase == static_cast<std::uint8_t>(raid::Phase::commit));
-    }
-};
-
 class RaidCluster {
 public:
     RaidCluster(RaidAgenda& agenda, Complaints& complaints, const RaidHabits& habits,
                 RaidMutation mutation);
     ~RaidCluster();
 
-    unsigned boxes() const { return static_cast<unsigned>(places_.size()); }
+    /// Those the volume begins with; spares are numbered behind them.
+    unsigned boxes() const { return layout_.boxes(); }
+    unsigned machines() const { return static_cast<unsigned>(places_.size()); }
     bool is_up(unsigned i) const { return places_[i].session != 0; }
     raid::Box& box(unsigned i) { return places_[i].machine->box; }
     RaidMachine& machine(unsigned i) { return *places_[i].machine; }
     RaidDisk& disk(unsigned i) { return *places_[i].disk; }
     bool has_part(unsigned i) const { return places_[i].machine != nullptr; }
+    /// Which machine has a place of the volume now, and which place a machine has.
+    unsigned machine_at(std::uint8_t place) const;
+    std::optional<std::uint8_t> place_of(unsigned i) const;
     wire::BoxIdentity identity(unsigned i) const { return places_[i].identity; }
     raid::VolumeManager& manager() { return *manager_; }
     const raid::Layout& layout() const { return layout_; }
@@ -138,9 +112,33 @@ public:
     void hold(unsigned i, bool held);
     /// Another takes office. The one before goes on sending, if `old_goes_on`.
     void take_over(bool old_goes_on);
+    /// Its disk is another, and empty.
+    void wipe(unsigned i);
+    /// A box that is up and has no part takes a place, as people or needs_spare() want it.
+    Result<void> replace(std::uint8_t place);
+
+    // What happens to links: one box reaches another no more, or a host. Its transfers fail; what
+    // the others begin does not, unless they are cut off too.
+    void cut_link(unsigned from, unsigned to);
+    void cut_host_link(unsigned from, unsigned host);
+    void mend_links();
+    bool has_cut_links() const;
+    /// What a host's memory says whose it is.
+    static wire::BoxIdentity host_memory_of(unsigned host);
+
+    // What happens to disks at rest. Homes are octets of a part's data.
+    void rot_home(unsigned i, std::uint64_t home, unsigned bit);
+    void rot_checksum_of(unsigned i, std::uint64_t home, unsigned bit);
+    void rot_superblock(unsigned i, unsigned copy, std::uint64_t octet, unsigned bit);
+    std::uint64_t home_bytes() const { return habits_.stripes * layout_.chunk_bytes(); }
+    /// Where on the disk of a part something lies, and back: none if it is not data.
+    std::uint64_t offset_of(unsigned i, std::uint64_t home) const;
+    std::optional<std::uint64_t> home_at(unsigned i, std::uint64_t offset) const;
 
     /// To the next moment something is due; false if nothing is.
     bool pass_time();
+    /// The shortest of all waits: until marks go to a disk that nothing else has taken along.
+    bool write_marks();
 
     // For scripts. What may not pass stays where it is, until it is let go.
     std::function<bool(const RaidMessage&)> may_pass;
@@ -155,10 +153,23 @@ public:
     void check_parity();
     void check_epochs();
     void check_assembly();
+    /// S8: what the controller goes by is lasting. When a request has just been answered.
+    void check_membership();
+    /// S9, S15: what absent members and rebuilt ones lack is noted in the store. When nothing is
+    /// being written.
+    void check_dirty();
 
     RaidTags tags;
-    unsigned store_errors = 0;  ///< so many of the next changes fail
+    unsigned store_errors = 0;       ///< so many of the next changes fail
+    unsigned parts_refused = 0;      ///< so many of the next are not made: a disk is full
+    bool gives_spares = true;        ///< when the manager needs one
+    std::uint64_t back_pressed = 0;  ///< orders that were answered by "no room"
+    unsigned damages = 0;  ///< so many of the next transfers between boxes, of hosts' writes
+    /// What becomes of what is written to a machine's disk.
+    std::function<RaidDisk::Fate(unsigned i, std::uint64_t offset, std::size_t size)> write_fate;
     std::function<void(const raid::VolumeEvent&)> on_event;
+    /// Octets moved by all who are there, since they began.
+    std::uint64_t transferred() const;
 
 private:
     struct Office;
@@ -170,15 +181,17 @@ private:
         bool held = false;
         std::uint64_t boot = 1;  ///< another after every loss of power
         wire::Epoch obeyed{};
-    };
-    struct Command {
-        raid::CommandTicket ticket;
-        raid::EncodedOrder order;
+        std::set<wire::BoxIdentity> cut_off;  ///< whom it does not reach
     };
     struct Carried {
         std::uint64_t session;
         raid::CommandTicket ticket;
+        bool is_late;  ///< when it came there, the box obeyed another controller already
         RaidMessage message;
+    };
+    struct Command {
+        raid::CommandTicket ticket;
+        raid::EncodedOrder order;
     };
     struct Session {
         unsigned place;
@@ -199,9 +212,23 @@ private:
                      const wire::ArraySuperblock& superblock);
     void store(Office& office, std::vector<raid::MetadataChange> changes);
     void start_office();
-    bool write_marks();
-    bool is_swallowed(const raid::EncodedOrder& order) const;
+    void bury(unsigned i);
+    void made_part(unsigned i, wire::ArraySuperblock superblock);
+    std::optional<unsigned> free_spare() const;
+    wire::ArraySuperblock laid_out(wire::ArraySuperblock superblock) const;
+    Buffer chunk_of(std::uint8_t place, std::uint64_t stripe) const;
+    /// Which column is not what the code says of the others.
+    std::optional<raid::Column> odd_column(std::uint64_t stripe) const;
+    bool is_damaged(std::uint64_t stripe) const;
+    void check_stable(std::uint8_t place, std::uint64_t stripes, const raid::RegionMap& intent);
+
+    // What is broken on purpose: raid_cluster_mutations.cpp.
+    bool is_swallowed(unsigned i, const raid::EncodedOrder& order) const;
     void forget_epoch(unsigned i);
+    void tamper_with(unsigned i, const Office& office, raid::EncodedOrder& order);
+    void tamper_with(const Carried& carried, wire::ArrayAnswer& answer,
+                     std::vector<std::byte>& data) const;
+    bool is_dropped(const raid::MetadataChange& change) const;
 
     RaidAgenda& agenda_;
     Complaints& complaints_;
@@ -219,6 +246,8 @@ private:
     std::map<std::string, std::vector<std::byte>> records_;
     std::vector<std::unique_ptr<Office>> offices_;
     std::vector<std::unique_ptr<RaidMachine>> graves_;
+    std::vector<std::unique_ptr<RaidDisk>> old_disks_;
+    wire::Generation carried_generation_{};  ///< the newest that orders were sent under
     raid::VolumeManager* manager_ = nullptr;
     wire::ClusterIdentity cluster_{};
     std::uint64_t epoch_ = 1;

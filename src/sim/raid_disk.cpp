@@ -9,6 +9,12 @@
 
 namespace weft::sim {
 
+namespace {
+
+constexpr std::uint64_t block = 4096;
+
+}  // namespace
+
 RaidMemory::RaidMemory(std::size_t size)
     : size_(size), octets_(static_cast<std::byte*>(::operator new(size, alignment))) {
     std::ranges::fill(all(), std::byte{0});
@@ -18,7 +24,7 @@ RaidDisk::RaidDisk(RaidAgenda& agenda, std::size_t size)
     : agenda_(agenda), octets_(size), stable_(size) {}
 
 BlockTraits RaidDisk::traits() const {
-    return {.size = octets_.all().size(), .minimum_block = 4096};
+    return {.size = octets_.all().size(), .minimum_block = block};
 }
 
 void RaidDisk::submit(BlockRequest& request) {
@@ -48,17 +54,39 @@ Result<void> RaidDisk::perform(const BlockRequest& request, std::uint64_t before
 }
 
 void RaidDisk::write(const BlockRequest& request) {
-    if (lost_writes > 0) return void(--lost_writes);
-    std::uint64_t offset = request.offset;
-    std::size_t size = 0;
-    for (Buffer part : request.memory) size += part.size();
-    if (misdirected > 0 && misdirection + size <= octets_.all().size())
-        --misdirected, offset = misdirection;
-    Write done{++writes_, offset, {}};
+    const std::uint64_t offset = request.offset;
+    Write done{0, offset, {}};
     for (Buffer part : request.memory)
         done.octets.insert(done.octets.end(), part.begin(), part.end());
+    const std::size_t size = done.octets.size();
+    Fate becomes = fate ? fate(offset, size) : Fate{};
+    if (lost_writes > 0) --lost_writes, becomes.is_lost = true;
+    if (misdirected > 0 && misdirection + size <= octets_.all().size())
+        --misdirected, becomes.strays_to = misdirection;
+    if (becomes.is_lost || becomes.strays_to) note_damage(offset, size);
+    if (becomes.strays_to) {
+        // Where it went nobody is to know of it: it is as lasting as what was there.
+        std::ranges::copy(done.octets, octets_.all().subspan(*becomes.strays_to).begin());
+        std::ranges::copy(done.octets, stable_.all().subspan(*becomes.strays_to).begin());
+        note_damage(*becomes.strays_to, size);
+    }
+    if (becomes.is_lost || becomes.strays_to) return;
+    for (std::size_t at = 0; at < size && !damaged_.empty(); at += block)
+        damaged_.erase(offset + at);
+    done.number = ++writes_;
     std::ranges::copy(done.octets, octets_.all().subspan(offset).begin());
     unstable_.push_back(std::move(done));
+}
+
+void RaidDisk::note_damage(std::uint64_t offset, std::size_t size) {
+    for (std::uint64_t at = offset / block * block; at < offset + size; at += block)
+        damaged_.insert(at), damaged_at_rest_.insert(at);
+}
+
+std::set<std::uint64_t> RaidDisk::damaged() const {
+    auto all = damaged_;
+    all.insert(damaged_at_rest_.begin(), damaged_at_rest_.end());
+    return all;
 }
 
 /// What was written before the flush was asked for, and nothing else: a promise, not a habit.
@@ -67,21 +95,26 @@ void RaidDisk::flush(std::uint64_t before) {
     while (!unstable_.empty() && unstable_.front().number <= before) {
         const auto& oldest = unstable_.front();
         std::ranges::copy(oldest.octets, stable_.all().subspan(oldest.offset).begin());
+        for (std::size_t at = 0; at < oldest.octets.size() && !damaged_at_rest_.empty();
+             at += block)
+            if (!damaged_.contains(oldest.offset + at)) damaged_at_rest_.erase(oldest.offset + at);
         unstable_.pop_front();
     }
 }
 
 void RaidDisk::power_cut() {
     for (const auto& write : unstable_) {
-        const auto what = fate ? *fate : static_cast<Fate>(agenda_.random.below(3));
-        if (what == Fate::lost) continue;
+        const auto what =
+            when_power_goes ? *when_power_goes : static_cast<Unstable>(agenda_.random.below(3));
+        if (what == Unstable::lost) continue;
         for (std::size_t at = 0; at < write.octets.size(); at += sector_bytes) {
-            if (what == Fate::torn && agenda_.random.chance(50)) continue;
+            if (what == Unstable::torn && agenda_.random.chance(50)) continue;
             const auto size = std::min<std::size_t>(sector_bytes, write.octets.size() - at);
             std::memcpy(stable_.all().data() + write.offset + at, write.octets.data() + at, size);
         }
     }
     unstable_.clear();
+    damaged_ = damaged();
     std::ranges::copy(stable_.all(), octets_.all().begin());
     forget();
 }
@@ -100,9 +133,20 @@ void RaidDisk::grow(std::uint64_t size) {
 }
 
 void RaidDisk::flip_bit(std::uint64_t octet, unsigned bit) {
-    const auto mask = static_cast<std::byte>(1u << bit);
-    octets_.all()[octet] ^= mask;
-    stable_.all()[octet] ^= mask;
+    const std::byte mask[] = {static_cast<std::byte>(1u << bit)};
+    damage(octet, mask);
+}
+
+void RaidDisk::damage(std::uint64_t offset, ConstBuffer by) {
+    auto spoil = [&](std::byte* octets, std::uint64_t begin, std::size_t size) {
+        for (std::size_t i = 0; i < by.size(); ++i)
+            if (offset + i >= begin && offset + i < begin + size)
+                octets[offset + i - begin] ^= by[i];
+    };
+    spoil(octets_.all().data(), 0, octets_.all().size());
+    spoil(stable_.all().data(), 0, stable_.all().size());
+    for (auto& write : unstable_) spoil(write.octets.data(), write.offset, write.octets.size());
+    note_damage(offset, by.size());
 }
 
 }  // namespace weft::sim

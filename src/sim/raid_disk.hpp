@@ -4,8 +4,10 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "sim/raid_agenda.hpp"
 #include "weft/block_device.hpp"
@@ -36,18 +38,32 @@ public:
 
     /// What a reader would find now.
     Buffer octets() const { return octets_.all(); }
-    /// What would be there after a loss of power, of what is stable.
-    ConstBuffer stable() const { return stable_.all(); }
+    /// And if the power went, at the worst.
+    Buffer stable() const { return stable_.all(); }
     /// Each write that is not stable is kept, lost or torn: as it is drawn, or all in one way.
-    enum class Fate : std::uint8_t { lost, kept, torn };
+    enum class Unstable : std::uint8_t { lost, kept, torn };
     void power_cut();
-    std::optional<Fate> fate;
+    std::optional<Unstable> when_power_goes;
     /// Nobody waits for anything it was asked before.
     void forget() { *alive_ = false, alive_ = std::make_shared<bool>(true); }
     /// As it is now it stays.
     void make_stable();
     void grow(std::uint64_t size);
     void flip_bit(std::uint64_t octet, unsigned bit);
+    /// Some octets change at rest, wherever they are kept.
+    void damage(std::uint64_t offset, ConstBuffer by);
+    /// Blocks of 4 KiB, by where they begin, that are not what was written there last: now, or if
+    /// the power went.
+    std::set<std::uint64_t> damaged() const;
+    bool is_sound() const { return damaged_.empty() && damaged_at_rest_.empty(); }
+
+    /// What becomes of a write that says it is done.
+    struct Fate {
+        bool is_lost = false;
+        std::optional<std::uint64_t> strays_to;  ///< where it goes instead
+    };
+    /// Asked of every write, if anybody wants to be.
+    std::function<Fate(std::uint64_t offset, std::size_t size)> fate;
 
     bool broken = false;
     bool lies = false;             ///< its flushes do nothing
@@ -66,11 +82,13 @@ private:
 
     Result<void> perform(const BlockRequest& request, std::uint64_t before);
     void write(const BlockRequest& request);
+    void note_damage(std::uint64_t offset, std::size_t size);
     void flush(std::uint64_t before);
 
     RaidAgenda& agenda_;
     RaidMemory octets_, stable_;
     std::deque<Write> unstable_;
+    std::set<std::uint64_t> damaged_, damaged_at_rest_;
     std::uint64_t writes_ = 0;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -31,7 +31,7 @@ RaidHabits::RaidHabits(Random& random, wire::ArrayConsistency kept, bool exceeds
     boxes = static_cast<std::uint8_t>(random.between(least, level == raid::Level::mirror ? 3 : 6));
     chunk_bytes = static_cast<std::uint32_t>(4096u << random.below(3));
     stripes = random.between(3, 8);
-    has_spare = random.chance(20);
+    (void)random.next();  // once drawn for what draw_more() draws now
     hosts = static_cast<unsigned>(random.between(1, 3));
     steps = static_cast<unsigned>(random.between(20, 60));
     slices_max = random.between(1, 12);
@@ -43,21 +43,45 @@ RaidHabits::RaidHabits(Random& random, wire::ArrayConsistency kept, bool exceeds
     session_cuts = draw_rate(random, 15);
     power_cuts = draw_rate(random, 15);
     takeovers = draw_rate(random, 10);
-    link_faults = draw_rate(random, 5);
+    (void)random.next();  // the same
     refusals = draw_rate(random, 10);
     slow_boxes = draw_rate(random, 8);
     store_errors = draw_rate(random, 5);
     const bool has_journal = consistency == wire::ArrayConsistency::journal;
     disk_errors = draw_rate(random, 3);
-    const double host_losses = draw_rate(random, 4), losses = draw_rate(random, 4);
-    const double rotting = draw_rate(random, 6), strays = draw_rate(random, 4);
+    const double host_losses = draw_rate(random, 4);
+    for (int i = 0; i < 3; ++i) (void)random.next();  // the same
     if (!has_journal && beyond) disk_errors = 0;  // a write given up half done is the write hole
     if (!has_journal && in_paper_style) plan.style = raid::Style::paper;
-    if (!has_journal) return;  // nothing keeps what these would break
-    host_deaths = host_losses;
-    rot = rotting;
+    if (has_journal) host_deaths = host_losses;  // else nothing keeps what these would break
+}
+
+void RaidHabits::draw_more(Random random) {
+    spares = static_cast<unsigned>(random.below(3));
+    box_links = draw_rate(random, 8);
+    host_links = draw_rate(random, 8);
+    scrubs = draw_rate(random, 8);
+    replacements = draw_rate(random, 6);
+    wipes = draw_rate(random, 6);
+    full_disks = draw_rate(random, 4);
+    const auto blocks = random.between(40, 128);
+    const double lateness = draw_rate(random, 80), strikes = draw_rate(random, 6);
+    const double blocks_rot = draw_rate(random, 12), checksums_rot = draw_rate(random, 6);
+    const double copies_rot = draw_rate(random, 6), losses = draw_rate(random, 8);
+    const double strays = draw_rate(random, 8), spoiled = draw_rate(random, 6);
+    const double outages = draw_rate(random, 4);
+    if (beyond) replacements = wipes = 0;  // who is needed is not thrown away
+    if (consistency != wire::ArrayConsistency::journal) return;
+    journal_blocks = blocks;
+    late_repeats = lateness;
+    disasters = strikes;
+    rot = blocks_rot;
+    checksum_rot = checksums_rot;
+    superblock_rot = copies_rot;
     lost_writes = losses;
     misdirected_writes = strays;
+    damage = spoiled;
+    blackouts = outages;
 }
 
 std::string RaidHabits::to_text() const {

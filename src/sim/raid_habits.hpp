@@ -13,15 +13,16 @@ namespace weft::sim {
 struct RaidHabits {
     /// With `beyond` more boxes fail at once than the code can do without.
     RaidHabits(Random& random, wire::ArrayConsistency consistency, bool beyond);
+    /// The faults that were thought of later. Drawn apart, so that seeds noted before keep their
+    /// stories for who leaves them out.
+    void draw_more(Random random);
 
     raid::Level level{};
     std::uint8_t boxes = 0;
     std::uint32_t chunk_bytes = 0;
     std::uint64_t stripes = 0;
-    std::uint64_t journal_blocks = 128;  ///< some twenty requests: full now and then
     wire::ArrayConsistency consistency{};
     bool beyond = false;
-    bool has_spare = false;
     unsigned hosts = 1;
     unsigned steps = 0;            ///< of the run, in each of which something is done
     std::uint64_t slices_max = 1;  ///< of a request
@@ -31,8 +32,19 @@ struct RaidHabits {
     double reads = 40, flushes = 5, durable = 10, in_band = 0;
     // What goes wrong, in percent of the steps.
     double session_cuts = 0, power_cuts = 0, returns = 20, takeovers = 0, host_deaths = 0;
-    double disk_errors = 0, link_faults = 0, refusals = 0, slow_boxes = 0, store_errors = 0;
-    double rot = 0, lost_writes = 0, misdirected_writes = 0, damage = 0;
+    double disk_errors = 0, refusals = 0, slow_boxes = 0, store_errors = 0;
+
+    // Of draw_more().
+    unsigned spares = 0;                 ///< boxes without a part
+    std::uint64_t journal_blocks = 128;  ///< room for some twenty requests: full now and then
+    double late_repeats = 0;             ///< in percent of the requests a new controller is sent
+    double replacements = 0, wipes = 0, full_disks = 0, scrubs = 0;
+    double box_links = 0, host_links = 0;
+    // Only with a journal: nothing else would notice, or make up for it.
+    double rot = 0, checksum_rot = 0, superblock_rot = 0, lost_writes = 0, misdirected_writes = 0;
+    double damage = 0;     ///< done to data on its way
+    double blackouts = 0;  ///< all boxes restart at once
+    double disasters = 0;  ///< a box and the controller are lost at once
 
     std::string to_text() const;
 };

@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::uint64_t key = 0x57'65'66'74'42'6c'6f'63;
 
+constexpr RaidLedger::WriteNumber nobody_knows = ~RaidLedger::WriteNumber{0};
+
 /// The first words of a block; what follows is made from them.
 struct Label {
     std::uint64_t key, offset, host, command, version, checksum;
@@ -88,9 +90,13 @@ std::optional<RaidLedger::WriteNumber> RaidLedger::read_block(std::uint64_t offs
     return label.version;
 }
 
-void RaidLedger::check(ConstBuffer final, bool atomic) {
-    std::vector<WriteNumber> found(size_ / raid::slice_size, ~WriteNumber{0});
+void RaidLedger::check(ConstBuffer final, const std::vector<raid::Range>& unreadable, bool atomic) {
+    std::vector<WriteNumber> found(size_ / raid::slice_size, nobody_knows);
     for (std::uint64_t at = 0; at < size_; at += raid::slice_size) {
+        const bool is_lost = std::ranges::any_of(unreadable, [&](const raid::Range& range) {
+            return range.offset <= at && at < range.offset + range.length;
+        });
+        if (is_lost) continue;
         const auto block = final.subspan(at, raid::slice_size);
         if (auto number = read_block(at, block, "the end")) found[at / raid::slice_size] = *number;
     }
@@ -134,6 +140,7 @@ void RaidLedger::check_whole(const std::vector<WriteNumber>& found) {
                        (!write.answered || other.began > write.began || !other.answered ||
                         *other.answered > write.began);
             };
+            if (found[offset / raid::slice_size] == nobody_knows) continue;
             if (std::ranges::any_of(writes_, is_later)) continue;
             (found[offset / raid::slice_size] == number ? is_there : is_missing) = true;
         }

@@ -37,7 +37,8 @@ public:
     /// All at the end: each block's history, and that no write was done in part. `final` is all of
     /// the volume, read when nothing was under way. Without a journal half a write that failed may
     /// be there.
-    void check(ConstBuffer final, bool atomic);
+    /// Where nothing could be read, `final` is not looked at.
+    void check(ConstBuffer final, const std::vector<raid::Range>& unreadable, bool atomic);
     std::uint64_t blocks_read() const { return blocks_read_; }
 
 private:

@@ -17,6 +17,9 @@ struct RaidSwarmOptions {
     wire::ArrayConsistency consistency = wire::ArrayConsistency::none;
     bool beyond = false;  ///< more boxes fail than the code can do without: stop, never wrong data
     RaidMutation mutation = RaidMutation::none;
+    /// Those of RaidHabits::draw_more() too. Without them a seed is what it was when there were no
+    /// others.
+    bool all_faults = false;
     std::function<void(const std::string&)> trace;
 };
 
@@ -26,6 +29,9 @@ public:
         std::uint64_t reads = 0, writes = 0, unknown = 0, failed = 0, blocks_read = 0;
         std::uint64_t session_cuts = 0, power_cuts = 0, takeovers = 0, disk_errors = 0;
         std::uint64_t host_deaths = 0, rebuilds = 0, steps = 0, stops = 0;
+        std::uint64_t links_cut = 0, rotten_blocks = 0, lost_writes = 0, strayed_writes = 0;
+        std::uint64_t damaged_transfers = 0, replacements = 0, wiped_disks = 0, blackouts = 0;
+        std::uint64_t healed_blocks = 0, back_pressed = 0, scrubs = 0, probes = 0;
         void add(const Tally& other);
     };
 
@@ -56,21 +62,38 @@ private:
     void answered(Work& work, Attempt& attempt, Result<void> outcome);
     raid::Range draw_range();
 
+    // raid_swarm_faults.cpp
     void disturb();
+    std::set<std::uint8_t> troubled();
     bool may_disturb(unsigned box);
+    bool may_damage(unsigned box, std::uint64_t home);
     void lose(unsigned box, bool power);
     void bring_one();
     void take_over();
+    void repeat(Work& work);
     void kill_host();
     void harm_a_disk(unsigned box);
+    // raid_swarm_more_faults.cpp
+    void disturb_more();
+    void cut_links(unsigned box);
+    void spoil(unsigned box);
+    RaidDisk::Fate fate_of(unsigned box, std::uint64_t offset, std::size_t size);
+    void change_boxes(unsigned box);
+    void strike_all(unsigned box);
     void go_on(std::uint64_t steps);
     template <class Condition>
     bool run_until(Condition condition);
     bool all_answered() const;
     bool is_healthy();
 
+    // raid_swarm_end.cpp
     void wind_up();
+    bool mend_everything();
     void look_at_everything();
+    void read_everything();
+    void check_rest();
+    void probe();
+    void check_cost(raid::Range range, bool writes, bool in_band);
 
     RaidSwarmOptions options_;
     Complaints complaints_;
@@ -85,7 +108,13 @@ private:
     std::vector<std::unique_ptr<Work>> works_;
     std::uint32_t last_tag_ = 0x8000'0000;
     std::set<unsigned> away_, disturbed_, held_;
-    bool is_fragile_ = false;  ///< nothing more may go wrong until all is whole
+    bool is_fragile_ = false;              ///< nothing more may go wrong until all is whole
+    Random faults_;                        ///< for what draw_more() adds
+    unsigned to_lose_ = 0, to_stray_ = 0;  ///< so many of the next writes that may be
+    bool has_cut_box_link_ = false;
+    bool has_rotten_ = false;              ///< some block, at some time
+    std::vector<raid::Range> unreadable_;  ///< at the end
+    Buffer final_{};                       ///< where what is read at the end goes
 };
 
 }  // namespace weft::sim

@@ -6,6 +6,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "raid/staging.hpp"
@@ -25,11 +26,14 @@ public:
     void vanish() { *alive_ = false; }
 
     std::optional<wire::BoxIdentity> out_of_reach;
-    bool is_damaged =
-        false;  ///< one octet of what is fetched is wrong, and nobody on the way sees it
+    std::set<wire::BoxIdentity> cut_off;  ///< boxes, and hosts by what their memory says they are
+    /// One octet of what is fetched from a box is wrong, and nobody on the way sees it.
+    bool is_damaged = false;
+    std::uint64_t operations = 0, octets = 0;  ///< begun, and moved
 
 private:
     void begin(raid::PeerTransfer& transfer, bool fetches) {
+        ++operations;
         agenda_.later([this, &transfer, fetches, alive = alive_] {
             if (*alive) transfer.completed(perform(transfer, fetches));
         });
@@ -38,15 +42,19 @@ private:
         if (transfer.peer.party.kind == raid::PartyKind::box &&
             transfer.peer.identity == out_of_reach)
             return Error{Code::disconnected};
+        if (!cut_off.empty() && cut_off.contains(transfer.peer.identity))
+            return Error{Code::disconnected};
         const auto found = tags_.find(transfer.peer.tag);
         const auto at = transfer.peer.base + transfer.at;
         if (found == tags_.end() || at > found->second.size() ||
             found->second.size() - at < transfer.memory.size())
             return Error{Code::access_denied};
+        octets += transfer.memory.size();
         auto there = found->second.subspan(at, transfer.memory.size());
         if (!fetches) return std::ranges::copy(transfer.memory, there.begin()), Result<void>{};
         std::ranges::copy(there, transfer.memory.begin());
-        if (std::exchange(is_damaged, false))
+        const bool is_between_boxes = transfer.peer.party.kind == raid::PartyKind::box;
+        if (is_between_boxes && std::exchange(is_damaged, false))
             transfer.memory[transfer.memory.size() / 2] ^= std::byte{4};
         return {};
     }

@@ -159,7 +159,8 @@ class Command:
 class Guest:
     """A running guest, with siw0 over its eth0. One per process, since it takes the network.
 
-    It may have `disks`, by whatever name QEMU knows them: /dev/vda and so on. Who serves them must
+    It may have `disks`, by whatever name QEMU knows them, or `file.driver=` and what more it wants
+    to know of one: /dev/vda and so on. Who serves them must
     be there before it, in the private network, which then is `entered` already. A `launcher` is the
     words before QEMU's own, `disk_options` are for its virtio-blk."""
 
@@ -179,7 +180,8 @@ class Guest:
         accelerator = ["-accel", "kvm", "-cpu", "host"] if os.environ.get("WEFT_GUEST_KVM") else \
             ["-accel", "tcg", "-cpu", "max,la57=off,erms=off,fsrm=off"]
         drives = [word for number, disk in enumerate(disks) for word in (
-            "-drive", f"file={disk},format=raw,if=none,id=disk{number},discard=unmap",
+            "-drive", (disk if disk.startswith("file.") else f"file={disk}") +
+            f",format=raw,if=none,id=disk{number},discard=unmap",
             "-device", f"virtio-blk-pci,drive=disk{number}{disk_options}")]
         with open(self.qemu_log, "wb") as log:
             self.process = host.start(

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the guest does with a disk: a file system on it, load with verification, a look at it."""
-import json
 import re
 
 FOLDER = "/tmp/mounted"
@@ -69,6 +68,5 @@ def trouble(log):
 def served_by_nbd(socket, export, patience=300):
     """A disk's name for QEMU, which comes back to a server that was killed for so many seconds, and
     asks again for what was not answered."""
-    said = json.dumps({"driver": "nbd", "export": export, "reconnect-delay": patience,
-                       "server": {"type": "unix", "path": str(socket)}})
-    return "json:" + said.replace(",", ",,")  # as QEMU has commas amid an option
+    return f"file.driver=nbd,file.server.type=unix,file.server.path={socket}," \
+           f"file.export={export},file.reconnect-delay={patience}"

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Whole arrays of real processes, each on a machine of its own, whose volumes have a journal: boxes,
-controllers and hosts are killed and paused, cables are pulled, under fio that verifies and a shadow
-that knows every version of every block (shadow.py). Nothing acknowledged is lost, no old version
-comes back, the volume becomes healthy again and its parity agrees.
+"""Whole arrays of real processes, each on a machine of its own, whose volumes have a journal:
+boxes, controllers and hosts are killed and paused, cables are pulled, under fio that verifies and a
+shadow that knows every version of every block (shadow.py). Nothing acknowledged is lost, no old
+version comes back, the volume becomes healthy again and its parity agrees.
 
 How long it took from the fault to the first request begun and completed since is printed. Skipped
 where there are no network namespaces. `./test soak` does the same by chance, for longer."""
@@ -87,9 +87,10 @@ class FaultCase(unittest.TestCase):
         self.fio.stop()
         self.shadow.stop()
         self.array.scrub(VOLUME)
-        print(f"{self.shadow.count('writes')} writes and {self.shadow.count('reads')} reads of the "
-              f"shadow, {self.fio.requests} requests of fio; {self.shadow.count('undecided')} writes "
-              "were not answered", flush=True)
+        count = self.shadow.count
+        print(f"{count('writes')} writes and {count('reads')} reads of the shadow, "
+              f"{self.fio.requests} requests of fio; {count('undecided')} writes were not answered",
+              flush=True)
 
 
 class Level5(FaultCase):

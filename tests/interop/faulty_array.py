@@ -17,6 +17,7 @@ from cluster import Cluster, Failed  # noqa: E402
 
 WEFT = os.environ["WEFT"]
 HEALTHY_SECONDS = 180
+INTERRUPTED = 130
 
 
 class Store:
@@ -181,12 +182,16 @@ class FaultyArray:
         machines.mend_between(*pair)
 
     def end(self):
+        """Everything; the names of those that did not end well."""
         self.switch.mend_all()
         unclean = self.cluster.stop()
         if self.store:
             self.store.end()
         self.switch.end()
-        return unclean
+        roles = {role.name: role for role in self.controllers() if role}
+        # A controller that was told to stop while it waited says that it was interrupted.
+        return [name for name in unclean
+                if name not in roles or roles[name].process.returncode != INTERRUPTED]
 
 
 def connect_to(uri):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Machines of their own, as far as the network can tell: a network namespace each, with a cable to
-one switch. Cables are pulled, and two machines are kept from each other while all others reach both.
+one switch. Cables are pulled, and two are kept from each other while all others reach both.
 
 What is lost is lost in silence, as it is on a real wire: nobody is told by an error.
 """

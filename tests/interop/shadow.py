@@ -120,6 +120,8 @@ class Writer(threading.Thread):
             return
         count = self.chance.randint(1, MOST_BLOCKS)
         at = self.chance.randrange(self.blocks - count)
+        if dice < 0.5:  # what is wrong must not be written over before anybody has seen it
+            self.read(at, count)
         if dice < 0.75:
             self.write(at, count)
         if dice > 0.65:
@@ -202,8 +204,9 @@ class Shadow:
     def __init__(self, connect, seed, first_block, blocks, writers=4, losses=lambda: 0):
         self.pauses = Pauses()
         each = blocks // writers
-        self.writers = [Writer(connect, seed, first_block + number * each, each, self.pauses, losses)
-                        for number in range(writers)]
+        self.writers = [
+            Writer(connect, seed, first_block + number * each, each, self.pauses, losses)
+            for number in range(writers)]
 
     def start(self):
         for writer in self.writers:

@@ -4,55 +4,28 @@
 one is killed, one is cut off, both at once, and then the controller in office is killed too.
 
 Runs itself in a namespace first, and is skipped where there is none to be had, or no etcd."""
-import os
 import pathlib
-import shutil
-import signal
 import subprocess
 import sys
 import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import machines  # noqa: E402
+
+machines.run_inside("etcd")
 import takeover_test  # noqa: E402
 
-INSIDE = "WEFT_ETCD_NAMESPACE"
-NAMESPACE = ["unshare", "--map-root-user", "--net"]
 MEMBERS = ("one", "two", "three")
-CANNOT_RUN = 77
 
 
-def sh(*words):
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
-    if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(words)}: {done.stderr.strip()}")
-
-
-class Member:
-    """A machine of its own, as far as the network can tell, with an etcd on it."""
+class Member(machines.Machine):
+    """A machine with an etcd on it."""
 
     def __init__(self, number, name, folder):
-        self.number, self.name, self.folder = number, name, folder
-        self.address = f"10.77.0.{10 + number}"
+        super().__init__(name, 10 + number)
+        self.folder = folder
         self.etcd = None
-        self.machine = subprocess.Popen(["unshare", "--net", "sleep", "infinity"])
-        self.cable = f"cable{number}"
-        # The namespace is there when it is no longer ours.
-        own = os.readlink("/proc/self/ns/net")
-        while os.readlink(f"/proc/{self.machine.pid}/ns/net") == own:
-            time.sleep(0.01)
-        sh("ip", "link", "add", self.cable, "type", "veth", "peer", "name", "port", "netns",
-           str(self.machine.pid))
-        sh("ip", "link", "set", self.cable, "master", "switch", "up")
-        self.inside("ip", "address", "add", f"{self.address}/24", "dev", "port")
-        for device in ("port", "lo"):
-            self.inside("ip", "link", "set", device, "up")
-
-    def enter(self):
-        return ["nsenter", "--target", str(self.machine.pid), "--net"]
-
-    def inside(self, *words):
-        sh(*self.enter(), *words)
 
     def start(self, cluster):
         clients, peers = f"http://{self.address}:2379", f"http://{self.address}:2380"
@@ -71,27 +44,16 @@ class Member:
             self.etcd.wait()
         self.etcd = None
 
-    def cut_off(self):
-        sh("ip", "link", "set", self.cable, "down")
-
-    def let_in(self):
-        sh("ip", "link", "set", self.cable, "up")
-
     def end(self):
         self.kill()
-        self.machine.kill()
-        self.machine.wait()
+        super().end()
 
 
 class Etcd(takeover_test.TakeoverCase):
     lease = "5"  # an etcd that looks for a new leader takes a second or two of it
 
     def begin_store(self):
-        sh("ip", "link", "set", "lo", "up")
-        sh("ip", "link", "add", "switch", "type", "bridge")
-        self.addCleanup(sh, "ip", "link", "delete", "switch")
-        sh("ip", "address", "add", "10.77.0.1/24", "dev", "switch")
-        sh("ip", "link", "set", "switch", "up")
+        self.addCleanup(machines.Switch().end)
         self.members = []
         for number, name in enumerate(MEMBERS):
             self.members.append(Member(number, name, self.path))
@@ -147,20 +109,5 @@ class Etcd(takeover_test.TakeoverCase):
         self.finish()
 
 
-def main():
-    if INSIDE in os.environ:
-        unittest.main(verbosity=2)
-    missing = [name for name in ("etcd", "ip", "unshare", "nsenter") if not shutil.which(name)]
-    refused = not missing and subprocess.run([*NAMESPACE, "ip", "link", "set", "lo", "up"],
-                                             capture_output=True).returncode != 0
-    if missing or refused:
-        print("skipped: " + (f"{missing[0]} is not installed" if missing
-                             else "there are no network namespaces for us here"))
-        sys.exit(CANNOT_RUN)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    sys.exit(subprocess.run([*NAMESPACE, sys.executable, *sys.argv],
-                            env={**os.environ, INSIDE: "yes"}).returncode)
-
-
 if __name__ == "__main__":
-    main()
+    unittest.main(verbosity=2)

@@ -70,7 +70,7 @@ def main(socket, export, seed, seconds):
         machine.mark_kernel_log("its disk is used")
         machine.run(f"mkfs.ext4 -q -F {DISK}", timeout=SILENCE_SECONDS)
         say(booted=True)
-        load = Load(machine, int(seed), time.monotonic() + int(seconds))
+        load = Load(machine, int(seed), time.monotonic() + float(seconds))
         while time.monotonic() < load.ends:
             load.one_round()
         trouble = guest_disk.trouble(machine.kernel_log())

@@ -83,9 +83,7 @@ public:
     /// Where it lies on a box's disk, in every box that has a block of its row.
     std::uint64_t home_of(unsigned box, std::uint64_t at) {
         const auto place = layout.place_of(at);
-        const auto home = layout.home_of(place.stripe) + place.offset;
-        // Among the data lie its checksums: 4 KiB of them for every 2 MiB.
-        return cluster.box(box).superblock().data_offset + wire::journal_block + home;
+        return cluster.offset_of(box, layout.home_of(place.stripe) + place.offset);
     }
 
     // What hosts do.
@@ -149,6 +147,8 @@ public:
         kept_back_ = kind;
         return run_until([&] { return cluster.parked() >= before + count; });
     }
+    /// At all that comes to boxes, and all they answer.
+    void look(std::function<void(const RaidMessage&)> looker) { looker_ = std::move(looker); }
     void let_go() {
         kept_back_ = nullptr;
         cluster.store_is_away = false;
@@ -222,6 +222,12 @@ public:
         EXPECT_EQ(scrub.unchecked, 0u) << story();
         EXPECT_EQ(scrub.done, stripes);
     }
+    /// A scrub comes upon blocks that are not what was written, and mends them.
+    void expect_scrub_heals() {
+        ASSERT_TRUE(cluster.manager().scrub(true));
+        ASSERT_TRUE(run_until([&] { return !cluster.manager().status().scrub.running; }));
+        expect_scrub_finds(0);
+    }
     /// All boxes are there again: the volume becomes whole, and everything is as it should be.
     void expect_whole() {
         let_go();
@@ -283,6 +289,7 @@ private:
     using HostCommand = std::pair<std::uint8_t, std::uint64_t>;
 
     void note(const RaidMessage& message) {
+        if (looker_) looker_(message);
         if (message.prepares() && message.order.host_command != 0)
             asked_by_[message.transaction] = {message.order.host_identity.octets[0],
                                               message.order.host_command};
@@ -307,27 +314,14 @@ private:
         cluster.tags[request.memory.tag] = request.octets;
         cluster.manager().submit(request);
     }
-    /// No write is answered under a membership that is not lasting: in the store, and on as many
-    /// boxes as the volume needs at least.
     void answered(const Request& request) {
         cluster.tags.erase(request.memory.tag);
-        if (request.operation != HostOperation::write || !request.is_ok()) return;
-        const auto stored = cluster.stored_volume();
-        ASSERT_TRUE(stored);
-        EXPECT_EQ(*stored, cluster.manager().volume());
-        unsigned know = 0;
-        for (unsigned i = 0; i < cluster.boxes(); ++i) {
-            const auto disk = cluster.disk(i).stable();
-            const auto kept =
-                raid::newest_superblock(disk.first(wire::superblock_size),
-                                        disk.subspan(wire::superblock_size, wire::superblock_size));
-            if (kept && kept->volume.generation == stored->generation) ++know;
-        }
-        EXPECT_GE(know, layout.boxes() - layout.spare_columns())
-            << "a write is answered under a membership that could be forgotten";
+        if (request.operation == HostOperation::write && request.is_ok())
+            cluster.check_membership();
     }
 
     std::function<bool(const RaidMessage&)> kept_back_;
+    std::function<void(const RaidMessage&)> looker_;
     std::map<wire::TransactionNumber, HostCommand> asked_by_;
     std::map<HostCommand, std::set<wire::TransactionNumber>> executed_;
     std::uint64_t commands_ = 0;

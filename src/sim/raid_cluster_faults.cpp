@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// What happens to parts of a cluster besides losing sessions and power: links, disks, spares.
+#include <algorithm>
+
+#include "raid/checked_disk.hpp"
+#include "sim/raid_office.hpp"
+
+namespace weft::sim {
+
+// Disks that are replaced, and boxes.
+
+void RaidCluster::bury(unsigned i) {
+    auto& machine = places_[i].machine;
+    if (!machine) return;
+    machine->vanish();
+    graves_.push_back(std::move(machine));
+}
+
+void RaidCluster::wipe(unsigned i) {
+    drop(i);
+    std::erase_if(sessions_, [&](const auto& each) { return each.second.place == i; });
+    bury(i);
+    auto& place = places_[i];
+    place.held = false;
+    ++place.boot;
+    place.obeyed = {};
+    if (!place.disk) return;
+    place.disk->forget();
+    old_disks_.push_back(std::move(place.disk));
+}
+
+std::optional<unsigned> RaidCluster::free_spare() const {
+    for (unsigned i = 0; i < machines(); ++i)
+        if (places_[i].session != 0 && !places_[i].machine && !place_of(i)) return i;
+    return std::nullopt;
+}
+
+Result<void> RaidCluster::replace(std::uint8_t place) {
+    const auto spare = free_spare();
+    if (!spare) return Error{Code::not_found};
+    return manager_->replace(place, places_[*spare].identity);
+}
+
+// Links.
+
+wire::BoxIdentity RaidCluster::host_memory_of(unsigned host) {
+    wire::BoxIdentity identity;
+    identity.octets[0] = static_cast<std::uint8_t>(100 + host);
+    return identity;
+}
+
+void RaidCluster::cut_link(unsigned from, unsigned to) {
+    auto& place = places_[from];
+    place.cut_off.insert(places_[to].identity);
+    if (place.machine) place.machine->transfers.cut_off = place.cut_off;
+}
+
+void RaidCluster::cut_host_link(unsigned from, unsigned host) {
+    auto& place = places_[from];
+    place.cut_off.insert(host_memory_of(host));
+    if (place.machine) place.machine->transfers.cut_off = place.cut_off;
+}
+
+void RaidCluster::mend_links() {
+    for (auto& place : places_) {
+        place.cut_off.clear();
+        if (place.machine) place.machine->transfers.cut_off.clear();
+    }
+}
+
+bool RaidCluster::has_cut_links() const {
+    return std::ranges::any_of(places_, [](const Place& place) { return !place.cut_off.empty(); });
+}
+
+std::uint64_t RaidCluster::transferred() const {
+    std::uint64_t octets = offices_.back()->transfers.octets;
+    for (const auto& place : places_)
+        if (place.machine) octets += place.machine->transfers.octets;
+    return octets;
+}
+
+// Disks at rest.
+
+std::uint64_t RaidCluster::offset_of(unsigned i, std::uint64_t home) const {
+    const auto& known = places_[i].machine->box.superblock();
+    if (!raid::has_journal(known)) return known.data_offset + home;
+    using Disk = raid::CheckedDisk;
+    return known.data_offset + home + (home / Disk::group_bytes + 1) * Disk::block;
+}
+
+std::optional<std::uint64_t> RaidCluster::home_at(unsigned i, std::uint64_t offset) const {
+    const auto& known = places_[i].machine->box.superblock();
+    if (offset < known.data_offset) return std::nullopt;
+    offset -= known.data_offset;
+    if (!raid::has_journal(known)) return offset;
+    using Disk = raid::CheckedDisk;
+    constexpr std::uint64_t group = Disk::group_bytes + Disk::block;
+    if (offset % group < Disk::block) return std::nullopt;
+    return offset / group * Disk::group_bytes + offset % group - Disk::block;
+}
+
+/// Of the checksum's own kind: a multiple of its polynomial, in the order of its bits, is what no
+/// CRC32C sees.
+void RaidCluster::rot_home(unsigned i, std::uint64_t home, unsigned bit) {
+    if (mutation_ != RaidMutation::checksums_see_nothing)
+        return places_[i].disk->flip_bit(offset_of(i, home), bit);
+    constexpr std::uint64_t polynomial = 1 | std::uint64_t{0x82f6'3b78} << 1;
+    std::array<std::byte, 5> unseen;
+    for (std::size_t at = 0; at < unseen.size(); ++at)
+        unseen[at] = static_cast<std::byte>(polynomial >> 8 * at);
+    const auto block = home / raid::slice_size * raid::slice_size;
+    const auto last = block + raid::slice_size - unseen.size();
+    places_[i].disk->damage(offset_of(i, std::min(home, last)), unseen);
+}
+
+void RaidCluster::rot_checksum_of(unsigned i, std::uint64_t home, unsigned bit) {
+    using Disk = raid::CheckedDisk;
+    const auto group = home / Disk::group_bytes;
+    const auto page = offset_of(i, group * Disk::group_bytes) - Disk::block;
+    constexpr auto size = Disk::block / (Disk::group_bytes / Disk::block);
+    places_[i].disk->flip_bit(page + home % Disk::group_bytes / Disk::block * size + bit / 8,
+                              bit % 8);
+}
+
+void RaidCluster::rot_superblock(unsigned i, unsigned copy, std::uint64_t octet, unsigned bit) {
+    places_[i].disk->flip_bit(copy * wire::superblock_size + octet, bit);
+}
+
+}  // namespace weft::sim

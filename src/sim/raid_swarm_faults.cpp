@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// What goes wrong in a simulated volume, and how much of it at once.
+#include <algorithm>
+
+#include "sim/raid_swarm_work.hpp"
+
+namespace weft::sim {
+
+/// Places that cannot be counted on: whose box was away, or is not whole for whatever reason, until
+/// all is whole again. Of a disk whose checksums or superblock rot nothing is certain.
+std::set<std::uint8_t> RaidSwarm::troubled() {
+    std::set<std::uint8_t> places;
+    for (unsigned box : disturbed_)
+        if (const auto place = cluster_.place_of(box)) places.insert(*place);
+    const auto status = cluster_.manager().status();
+    for (const auto& member : status.members) {
+        if (member.failed || member.state != wire::ArrayMemberState::current)
+            places.insert(member.place);
+        const auto box = cluster_.machine_at(member.place);
+        if (!cluster_.has_part(box) || cluster_.disk(box).is_sound()) continue;
+        for (const auto offset : cluster_.disk(box).damaged())
+            if (!cluster_.home_at(box, offset)) places.insert(member.place);
+    }
+    return places;
+}
+
+/// So that whatever is lost can be made up for: of no row more is lost at once than the code
+/// allows.
+bool RaidSwarm::may_disturb(unsigned box) {
+    if (is_fragile_) return false;
+    const auto place = cluster_.place_of(box);
+    if (habits_.beyond || !place) return true;
+    auto places = troubled();
+    const bool was_troubled = !places.insert(*place).second;
+    const std::size_t most = cluster_.layout().spare_columns();
+    if (places.size() > most) return was_troubled;
+    std::map<std::uint64_t, std::set<std::uint8_t>> rows;
+    for (std::uint8_t other = 0; other < cluster_.boxes(); ++other) {
+        const auto machine = cluster_.machine_at(other);
+        if (!cluster_.has_part(machine) || cluster_.disk(machine).is_sound()) continue;
+        for (const auto offset : cluster_.disk(machine).damaged())
+            if (const auto home = cluster_.home_at(machine, offset)) rows[*home].insert(other);
+    }
+    return std::ranges::all_of(rows, [&](auto& row) {
+        row.second.insert(places.begin(), places.end());
+        return row.second.size() <= most;
+    });
+}
+
+bool RaidSwarm::may_damage(unsigned box, std::uint64_t home) {
+    const auto place = cluster_.place_of(box);
+    if (!place || is_fragile_) return false;
+    if (habits_.beyond) return true;
+    auto places = troubled();
+    places.insert(*place);
+    for (std::uint8_t other = 0; other < cluster_.boxes(); ++other) {
+        const auto machine = cluster_.machine_at(other);
+        if (!cluster_.has_part(machine) || cluster_.disk(machine).is_sound()) continue;
+        const auto at = cluster_.offset_of(machine, home / raid::slice_size * raid::slice_size);
+        if (cluster_.disk(machine).damaged().contains(at)) places.insert(other);
+    }
+    return places.size() <= cluster_.layout().spare_columns();
+}
+
+void RaidSwarm::disturb() {
+    bool waits = !away_.empty() || !held_.empty();
+    for (unsigned i = 0; i < cluster_.machines(); ++i)
+        waits = waits || (cluster_.has_part(i) && cluster_.disk(i).errors > 0);
+    for (const auto& member : cluster_.manager().status().members) waits = waits || member.failed;
+    if (is_healthy() && !waits) {
+        disturbed_.clear();
+        is_fragile_ = false;
+    }
+    const auto box =
+        cluster_.machine_at(static_cast<std::uint8_t>(agenda_.random.below(cluster_.boxes())));
+    const bool may = may_disturb(box) && cluster_.has_part(box);
+    if (chance(habits_.session_cuts) && may && !away_.contains(box)) lose(box, false);
+    if (chance(habits_.power_cuts) && may && !away_.contains(box) && !habits_.beyond)
+        lose(box, true);
+    if (chance(habits_.returns)) bring_one();
+    if (chance(habits_.refusals) && cluster_.has_part(box))
+        cluster_.machine(box).windows.refusals = static_cast<unsigned>(agenda_.random.below(5));
+    if (chance(habits_.store_errors))
+        cluster_.store_errors = static_cast<unsigned>(agenda_.random.below(3));
+    if (chance(habits_.slow_boxes) && !held_.contains(box)) {
+        held_.insert(box);
+        cluster_.hold(box, true);
+    } else if (!held_.empty() && chance(40)) {
+        cluster_.hold(*held_.begin(), false);
+        held_.erase(held_.begin());
+    }
+    if (chance(habits_.disk_errors) && may) harm_a_disk(box);
+    if (chance(habits_.takeovers)) take_over();
+    if (chance(habits_.host_deaths)) kill_host();
+    if (options_.all_faults) disturb_more();
+}
+
+void RaidSwarm::lose(unsigned box, bool power) {
+    say("box " + std::to_string(box) + (power ? " loses power" : " loses its session"));
+    ++(power ? tally_.power_cuts : tally_.session_cuts);
+    if (power)
+        cluster_.cut_power(box);
+    else
+        cluster_.drop(box);
+    away_.insert(box);
+    disturbed_.insert(box);
+}
+
+void RaidSwarm::bring_one() {
+    for (const auto& member : cluster_.manager().status().members) {
+        if (!member.failed) continue;
+        const auto box = cluster_.machine_at(member.place);
+        if (cluster_.restart_if_failed(box)) cluster_.bring(box);
+        (void)cluster_.manager().re_add(member.place);
+    }
+    if (away_.empty()) return;
+    auto which = away_.begin();
+    std::advance(which, static_cast<std::ptrdiff_t>(agenda_.random.below(away_.size())));
+    say("box " + std::to_string(*which) + " is back");
+    cluster_.bring(*which);
+    away_.erase(which);
+}
+
+/// Without a journal nothing but the hosts' memory says what a write was to be: while a box is
+/// missing too, half of one cannot be made up for. That is the write hole.
+void RaidSwarm::take_over() {
+    const bool has_journal = habits_.consistency == wire::ArrayConsistency::journal;
+    if (!has_journal && !disturbed_.empty()) return;
+    if (!held_.empty()) return;
+    ++tally_.takeovers;
+    const bool old_goes_on = chance(50);
+    say(std::string("another controller takes office") +
+        (old_goes_on ? ", the old one goes on" : ""));
+    cluster_.take_over(old_goes_on);
+    for (auto& work : works_)
+        if (!work->is_over) repeat(*work);
+    if (has_journal) return;
+    if (!run_until([&] { return all_answered(); }))
+        complaints_.add("L2: requests sent again to a new controller are not answered");
+}
+
+/// Hosts take their time to find the new one.
+void RaidSwarm::repeat(Work& work) {
+    if (!options_.all_faults || !faults_.chance(habits_.late_repeats)) return ask(work, true);
+    agenda_.later([this, &work] {
+        const bool is_asked = work.attempts.back()->epoch == cluster_.epoch();
+        if (!work.is_over && !is_asked) repeat(work);
+    });
+}
+
+/// Without a journal a box that fails amid a commit is all that may fail.
+void RaidSwarm::harm_a_disk(unsigned box) {
+    if (habits_.consistency == wire::ArrayConsistency::none) {
+        if (!disturbed_.empty()) return;
+        is_fragile_ = true;
+    }
+    say("disk " + std::to_string(box) + " fails a request");
+    ++tally_.disk_errors;
+    cluster_.disk(box).errors = 1;
+    disturbed_.insert(box);
+}
+
+}  // namespace weft::sim

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// What goes wrong besides, see RaidHabits::draw_more(): links, disks at rest, boxes that are
+// replaced, and everything at once.
+#include <algorithm>
+
+#include "sim/raid_swarm_work.hpp"
+
+namespace weft::sim {
+
+void RaidSwarm::disturb_more() {
+    const auto place = static_cast<std::uint8_t>(faults_.below(cluster_.boxes()));
+    const auto box = cluster_.machine_at(place);
+    if (faults_.chance(habits_.scrubs) && cluster_.manager().scrub(true)) {
+        ++tally_.scrubs;
+        say("a scrub begins");
+    }
+    cut_links(box);
+    change_boxes(box);
+    if (cluster_.has_part(box)) spoil(box);
+    strike_all(box);
+}
+
+// Links. One between two boxes at a time: then neither is to blame.
+
+void RaidSwarm::cut_links(unsigned box) {
+    const auto other =
+        cluster_.machine_at(static_cast<std::uint8_t>(faults_.below(cluster_.boxes())));
+    if (cluster_.has_cut_links() && faults_.chance(15)) {
+        say("links are mended");
+        cluster_.mend_links();
+        has_cut_box_link_ = false;
+    }
+    if (faults_.chance(habits_.box_links) && other != box && !has_cut_box_link_) {
+        const auto ways = faults_.below(3);
+        say("box " + std::to_string(box) + (ways == 0 ? " and " : " no longer reaches box ") +
+            std::to_string(other) + (ways == 0 ? " no longer reach each other" : ""));
+        cluster_.cut_link(box, other);
+        if (ways == 0) cluster_.cut_link(other, box);
+        has_cut_box_link_ = true;
+        ++tally_.links_cut;
+    }
+    if (!faults_.chance(habits_.host_links)) return;
+    const auto host = static_cast<unsigned>(faults_.below(hosts_.size()));
+    say("box " + std::to_string(box) + " no longer reaches host " + std::to_string(host));
+    cluster_.cut_host_link(box, host);
+    ++tally_.links_cut;
+}
+
+// Disks at rest, and data on its way.
+
+void RaidSwarm::spoil(unsigned box) {
+    const auto octet = faults_.below(cluster_.home_bytes());
+    const auto bit = static_cast<unsigned>(faults_.below(8));
+    if (faults_.chance(habits_.rot) && may_damage(box, octet)) {
+        say("disk " + std::to_string(box) + " rots at home " + std::to_string(octet));
+        cluster_.rot_home(box, octet, bit);
+        has_rotten_ = true;
+        ++tally_.rotten_blocks;
+    }
+    if (faults_.chance(habits_.checksum_rot) && may_disturb(box)) {
+        say("disk " + std::to_string(box) + " rots: the checksum of " + std::to_string(octet));
+        cluster_.rot_checksum_of(box, octet, static_cast<unsigned>(faults_.below(64)));
+        has_rotten_ = true;
+        ++tally_.rotten_blocks;
+    }
+    if (faults_.chance(habits_.superblock_rot) && may_disturb(box) &&
+        cluster_.disk(box).is_sound()) {
+        const auto copy = static_cast<unsigned>(faults_.below(2));
+        say("disk " + std::to_string(box) + " rots: superblock " + std::to_string(copy));
+        cluster_.rot_superblock(box, copy, faults_.below(wire::superblock_size), bit);
+        ++tally_.rotten_blocks;
+    }
+    if (faults_.chance(habits_.lost_writes)) to_lose_ = 1;
+    if (faults_.chance(habits_.misdirected_writes)) to_stray_ = 1;
+    // What two requests in a row suffer from, nobody need make up for.
+    if (faults_.chance(habits_.damage) && is_healthy() && all_answered() && !has_rotten_) {
+        cluster_.damages = 1;
+        ++tally_.damaged_transfers;
+    }
+}
+
+/// Only of what goes home: the journal and the superblocks are believed when they are flushed.
+RaidDisk::Fate RaidSwarm::fate_of(unsigned box, std::uint64_t offset, std::size_t size) {
+    if (to_lose_ == 0 && to_stray_ == 0) return {};
+    const auto home = cluster_.home_at(box, offset);
+    if (!home || size > raid::slice_size * 4) return {};
+    auto may = [&](std::uint64_t first) {
+        for (std::uint64_t at = 0; at < size; at += raid::slice_size)
+            if (first + at >= cluster_.home_bytes() || !may_damage(box, first + at)) return false;
+        return true;
+    };
+    if (!may(*home)) return {};
+    if (to_lose_ > 0) {
+        --to_lose_;
+        ++tally_.lost_writes;
+        has_rotten_ = true;
+        say("disk " + std::to_string(box) + " loses a write to home " + std::to_string(*home));
+        return {.is_lost = true, .strays_to = {}};
+    }
+    const auto slices = cluster_.home_bytes() / raid::slice_size;
+    const auto stray = faults_.below(slices) * raid::slice_size;
+    if (stray == *home || !may(stray)) return {};
+    --to_stray_;
+    ++tally_.strayed_writes;
+    has_rotten_ = true;
+    say("disk " + std::to_string(box) + " writes to home " + std::to_string(stray) +
+        " what is of " + std::to_string(*home));
+    return {.is_lost = false, .strays_to = cluster_.offset_of(box, stray)};
+}
+
+// Boxes that are replaced.
+
+void RaidSwarm::change_boxes(unsigned box) {
+    if (faults_.chance(habits_.full_disks)) cluster_.parts_refused = 1;
+    // Whoever has lost its place becomes a spare.
+    for (unsigned i = 0; i < cluster_.machines(); ++i) {
+        if (cluster_.place_of(i) || !cluster_.has_part(i) || !faults_.chance(30)) continue;
+        cluster_.wipe(i);
+        away_.erase(i);
+        disturbed_.erase(i);
+        cluster_.bring(i);
+    }
+    const auto place = cluster_.place_of(box);
+    if (place && faults_.chance(habits_.replacements) && may_disturb(box) &&
+        cluster_.replace(*place)) {
+        say("place " + std::to_string(*place) + " is given to another box");
+        ++tally_.replacements;
+        disturbed_.insert(box);
+    }
+    if (faults_.chance(habits_.wipes) && may_disturb(box) && !away_.contains(box)) {
+        say("box " + std::to_string(box) + " gets an empty disk");
+        ++tally_.wiped_disks;
+        cluster_.wipe(box);
+        away_.insert(box);
+        disturbed_.insert(box);
+    }
+}
+
+// Everything at once.
+
+void RaidSwarm::strike_all(unsigned box) {
+    if (faults_.chance(habits_.disasters) && may_disturb(box) && !away_.contains(box) &&
+        held_.empty()) {
+        lose(box, true);
+        take_over();
+    }
+    if (!faults_.chance(habits_.blackouts)) return;
+    say("all boxes restart");
+    ++tally_.blackouts;
+    for (unsigned i : held_) cluster_.hold(i, false);
+    held_.clear();
+    std::vector<unsigned> there;
+    for (unsigned i = 0; i < cluster_.machines(); ++i)
+        if (cluster_.is_up(i)) there.push_back(i);
+    for (unsigned i : there) cluster_.cut_power(i);
+    for (unsigned i : there) cluster_.bring(i);
+}
+
+}  // namespace weft::sim

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// What hosts of a simulated volume ask for: the inside of RaidSwarm.
+#pragma once
+
+#include <algorithm>
+
+#include "sim/raid_swarm.hpp"
+
+namespace weft::sim {
+
+using raid::HostOperation;
+
+struct RaidSwarm::Attempt final : raid::HostRequest {
+    Attempt(RaidSwarm& all, Work& about) : swarm(all), work(about), epoch(all.cluster_.epoch()) {}
+    void completed(Result<void> outcome) override {
+        if (std::exchange(is_over, true)) return swarm.complaints_.add("S10: answered twice");
+        swarm.answered(work, *this, outcome);
+    }
+    RaidSwarm& swarm;
+    Work& work;
+    std::uint64_t epoch;
+    bool is_over = false;
+};
+
+struct RaidSwarm::Work {
+    HostOperation operation{};
+    raid::Range range{};
+    unsigned host = 0;
+    std::uint64_t command = 0;
+    bool durable = false, in_band = false;
+    std::vector<std::byte> octets;
+    SteeringTag tag{};
+    std::uint64_t began = 0;
+    RaidLedger::WriteNumber write = 0;
+    std::vector<std::unique_ptr<Attempt>> attempts;  ///< only the last one's answer counts
+    bool is_over = false;
+
+    /// S11: when the request has ended the memory is the host's own again, and nobody else's.
+    void use_otherwise() {
+        std::ranges::fill(octets, other);
+        is_used_otherwise = true;
+    }
+    bool was_touched() const {
+        return is_used_otherwise &&
+               std::ranges::any_of(octets, [](std::byte octet) { return octet != other; });
+    }
+
+private:
+    static constexpr std::byte other{0xa5};
+    bool is_used_otherwise = false;
+};
+
+template <class Condition>
+bool RaidSwarm::run_until(Condition condition) {
+    constexpr std::uint64_t plenty = 200'000;  // steps of the agenda
+    for (std::uint64_t i = 0; i < plenty; ++i) {
+        if (condition()) return true;
+        if (!agenda_.step() && !cluster_.pass_time()) return condition();
+        if (!complaints_.all().empty()) return true;
+    }
+    return false;
+}
+
+}  // namespace weft::sim
