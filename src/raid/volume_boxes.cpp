@@ -12,6 +12,9 @@ namespace {
 /// The manager's own tickets; the engine counts from 1.
 constexpr std::uint64_t own_tickets = std::uint64_t{1} << 63;
 
+/// A box that falls out with others again and again is tried after so many doublings at the latest.
+constexpr unsigned fallen_out_most = 6;
+
 }  // namespace
 
 using namespace std::chrono_literals;
@@ -245,7 +248,7 @@ void VolumeManager::Life::count_out(std::uint8_t place, ArrayOutcome why) {
     // Nothing is wrong with it but the way to it, which may be mended. A rebuild for every try is
     // dear, so there are fewer and fewer.
     box->out_for_links = true;
-    box->minutes_left = 1u << std::min(box->fallen_out++, 6u);
+    box->minutes_left = 1u << std::min(box->fallen_out++, fallen_out_most);
     link_timer_.ask(links_rest);
 }
 

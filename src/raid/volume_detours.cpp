@@ -7,10 +7,10 @@
 
 namespace weft::raid {
 
-bool VolumeEngine::avoid(std::uint8_t place, std::uint8_t other) {
-    const Link link = std::minmax(place, other);
+bool VolumeEngine::avoid(std::uint8_t place, std::uint8_t reporter) {
+    const Link link = std::minmax(place, reporter);
     const bool tried_in_vain = tried_links_.erase(link) != 0;
-    return broken_links_.insert(link).second && !tried_in_vain;
+    return broken_links_.emplace(link, reporter).second && !tried_in_vain;
 }
 
 void VolumeEngine::try_links() {
@@ -23,8 +23,9 @@ void VolumeEngine::try_links() {
 Mask VolumeEngine::unreached_by(std::uint8_t place) const {
     Mask others = 0;
     for (const auto* links : {&broken_links_, &tried_links_})
-        for (const auto& [one, other] : *links)
-            if (one == place || other == place) others |= only(one == place ? other : one);
+        for (const auto& [link, reporter] : *links)
+            if (link.first == place || link.second == place)
+                others |= only(link.first == place ? link.second : link.first);
     return others;
 }
 
@@ -43,8 +44,11 @@ void VolumeEngine::note_links(const Sent& sent) {
         if (party == the_host && tried_host_links_.erase({sent.run->host, place}) != 0)
             owner_.host_reached(sent.to.box);
         if (party.kind != PartyKind::box) continue;
-        if (tried_links_.erase(std::minmax(place, number(party.box))) != 0)
-            owner_.link_mended(sent.to.box, party.box);
+        // The way it was broken: the other may have been well all the time.
+        const auto tried = tried_links_.find(std::minmax(place, number(party.box)));
+        if (tried == tried_links_.end() || tried->second != place) continue;
+        tried_links_.erase(tried);
+        owner_.link_mended(sent.to.box, party.box);
     }
 }
 

@@ -116,7 +116,7 @@ public:
     bool can_detour() const { return own_.windows() >= options_.windows; }
     /// These two do not reach each other, though both are there: what would go between them is
     /// planned by way of the controller, until try_links(). True: it was not known.
-    bool avoid(std::uint8_t place, std::uint8_t other);
+    bool avoid(std::uint8_t place, std::uint8_t reporter);
     /// Links that were broken are used again. One that works is told of.
     void try_links();
     Mask unreached_by(std::uint8_t place) const;
@@ -343,7 +343,8 @@ private:
     std::deque<std::uint32_t> free_windows_;             ///< the one longest unused first
     using Link = std::pair<std::uint8_t, std::uint8_t>;  ///< the lower place first
     using HostLink = std::pair<wire::HostSession, std::uint8_t>;
-    std::set<Link> broken_links_, tried_links_;  ///< planned around; and used again, on trial
+    /// Planned around; and used again, on trial. By who did not reach the other.
+    std::map<Link, std::uint8_t> broken_links_, tried_links_;
     std::set<HostLink> broken_host_links_, tried_host_links_;
     std::uint64_t transactions_ = 0, tickets_ = 0;
     VolumeCounters counters_;
