@@ -99,19 +99,19 @@ struct Leavings {
     raid::VolumeCounters counters;                        ///< after the writes alone
 };
 
-/// Behind the journal, and between checksums.
+/// Behind the journal, and between checksums and versions.
 std::vector<std::byte> data_of(Photos& photos, const std::string& box) {
     const auto volume = photos.status().volume;
     std::vector<std::byte> octets(volume.stripes * volume.chunk_bytes);
     EXPECT_EQ(volume.consistency, wire::ArrayConsistency::journal);
-    std::uint64_t place = raid::part_data_offset + raid::part_journal_length(octets.size());
-    for (Buffer rest(octets); !rest.empty();) {
+    const std::uint64_t data = raid::part_data_offset + raid::part_journal_length(octets.size());
+    const auto columns = raid::layout_of(volume)->data_columns();
+    for (std::uint64_t home = 0; home < octets.size(); home += raid::CheckedDisk::group_bytes) {
+        const auto rest = Buffer(octets).subspan(home);
         const auto part = rest.first(std::min(rest.size(), raid::CheckedDisk::group_bytes));
-        place += raid::CheckedDisk::block;
         for (const auto& [path, disk] : photos.array.world.disks())
-            if (path.starts_with("/" + box + "/")) disk->peek(place, part);
-        place += part.size();
-        rest = rest.subspan(part.size());
+            if (path.starts_with("/" + box + "/"))
+                disk->peek(data + raid::CheckedDisk::place_below(home, columns), part);
     }
     return octets;
 }

@@ -6,6 +6,7 @@
 
 #include <bit>
 #include <chrono>
+#include <deque>
 #include <map>
 #include <memory>
 
@@ -220,6 +221,13 @@ TEST_F(NetworkTest, IsSlowWhileClogged) {
 }
 
 TEST_F(NetworkTest, KeepsTwoMachinesApartThatOthersReach) {
+    std::deque<RecordingEngine> servers;
+    std::vector<std::unique_ptr<Stream>> streams;
+    listener.reset();
+    listener = std::move(*elm.listen(Address::tcp("::", 3260), [&](std::unique_ptr<Stream> stream) {
+        streams.push_back(std::move(stream));
+        streams.back()->drive(servers.emplace_back());
+    }));
     network.separate("elm", "oak");
     world.run_for(1s);
     EXPECT_EQ(client.closed_count, 1);

@@ -135,6 +135,7 @@ void RaidSwarm::probe() {
 void RaidSwarm::check_cost(raid::Range range, bool writes, bool in_band) {
     auto options = habits_.plan;
     options.journal = habits_.consistency == wire::ArrayConsistency::journal;
+    options.preparing = raid::Preparing::beside_others;  // as for everybody who waits
     if (in_band) options.path = raid::DataPath::in_band;
     const auto plan = writes ? plan_write(cluster_.layout(), {}, range, options)
                              : plan_read(cluster_.layout(), {}, range, options);
