@@ -114,7 +114,7 @@ constexpr Command table[] = {
      "Measure round trips and throughput", rdma_bench},
     {"rdma rping", "(--server | --client) HOST:PORT [--count N] [--size SIZE]",
      "Speak the stock rping program's exchange", rdma_rping},
-    {"sim run", "raid [--seeds FIRST-LAST | --seed N] [--consistency journal|none|both] "
+    {"sim run", "raid|array [--seeds FIRST-LAST | --seed N] [--consistency journal|none|both] "
      "[--faults all|first] [--beyond] [--trace] [--json]",
      "Run whole arrays in virtual time, with faults, and look for anything lost", sim_run},
     {"run", "[--crc on|off] [--mode MODE] [--placement verified|eager] "

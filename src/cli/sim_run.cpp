@@ -10,14 +10,14 @@
 
 #include "cli/command.hpp"
 #include "cli/text.hpp"
+#include "sim/array_swarm.hpp"
 #include "sim/raid_swarm.hpp"
 
 namespace weft::cli {
 namespace {
 
 struct Wishes {
-    std::string what, seeds = "1-1000", consistency = "both", faults = "all";
-    std::uint64_t seed = 0;
+    std::string what, seeds = "1-1000", seed, consistency = "both", faults = "all";
     bool beyond = false, trace = false, as_json = false;
 };
 
@@ -92,20 +92,48 @@ nlohmann::json document_of(const sim::RaidSwarm::Tally& tally) {
             {"stops", tally.stops}};
 }
 
+nlohmann::json document_of(const sim::ArraySwarm::Tally& tally) {
+    return {{"reads", tally.reads},
+            {"writes", tally.writes},
+            {"unknown", tally.unknown},
+            {"blocks_read", tally.blocks_read},
+            {"power_cuts", tally.power_cuts},
+            {"link_faults", tally.link_faults},
+            {"takeovers", tally.takeovers},
+            {"host_deaths", tally.host_deaths},
+            {"boxes_kept_away", tally.kept_away}};
+}
+
+std::string text_of(const sim::RaidSwarm::Tally& tally) {
+    return fmt::format(
+        "{} writes and {} reads; {} sessions cut, {} power cuts, {} takeovers, {} disk errors, "
+        "{} links cut, {} blocks spoiled, {} disks and boxes replaced, {} rebuilds",
+        tally.writes, tally.reads, tally.session_cuts, tally.power_cuts, tally.takeovers,
+        tally.disk_errors, tally.links_cut,
+        tally.rotten_blocks + tally.lost_writes + tally.strayed_writes,
+        tally.replacements + tally.wiped_disks, tally.rebuilds);
+}
+
+std::string text_of(const sim::ArraySwarm::Tally& tally) {
+    return fmt::format(
+        "{} writes and {} reads; {} power cuts, {} faults of links, {} takeovers, {} hosts killed",
+        tally.writes, tally.reads, tally.power_cuts, tally.link_faults, tally.takeovers,
+        tally.host_deaths);
+}
+
 /// The one that failed, and how.
 struct Failure {
     std::uint64_t seed = 0;
-    std::string consistency, habits;
+    std::string habits, options;  ///< options: those that run it again
     std::vector<std::string> complaints;
 };
 
 std::string replay_of(const Wishes& wishes, const Failure& failure) {
-    return fmt::format("weft sim run raid --seed {} --consistency {}{}{} --trace", failure.seed,
-                       failure.consistency, wishes.faults == "all" ? "" : " --faults first",
-                       wishes.beyond ? " --beyond" : "");
+    return fmt::format("weft sim run {} --seed {}{} --trace", wishes.what, failure.seed,
+                       failure.options);
 }
 
-int report(const Wishes& wishes, Seeds seeds, const sim::RaidSwarm::Tally& tally, double seconds,
+int report(const Wishes& wishes, Seeds seeds, const auto& tally, double seconds,
            const std::optional<Failure>& failure) {
     if (wishes.as_json) {
         auto document = document_of(tally);
@@ -123,27 +151,41 @@ int report(const Wishes& wishes, Seeds seeds, const sim::RaidSwarm::Tally& tally
         fmt::print("replay: {}\n", replay_of(wishes, *failure));
         return refused;
     }
-    fmt::print(
-        "{} seeds in {}: nothing lost. {} writes and {} reads; {} sessions cut, {} power cuts, "
-        "{} takeovers, {} disk errors, {} links cut, {} blocks spoiled, {} disks and boxes "
-        "replaced, {} rebuilds.\n",
-        seeds.last - seeds.first + 1, show_duration(seconds), tally.writes, tally.reads,
-        tally.session_cuts, tally.power_cuts, tally.takeovers, tally.disk_errors, tally.links_cut,
-        tally.rotten_blocks + tally.lost_writes + tally.strayed_writes,
-        tally.replacements + tally.wiped_disks, tally.rebuilds);
+    const auto count = seeds.last - seeds.first + 1;
+    fmt::print("{} {} in {}: nothing lost. {}.\n", count, count == 1 ? "seed" : "seeds",
+               show_duration(seconds), text_of(tally));
     return done;
 }
 
+/// `run_one(seed, tally)` gives the failure, if it was one.
+template <class Tally>
+int run_all(const Wishes& wishes, Seeds seeds, auto run_one) {
+    Tally tally;
+    Progress progress(seeds, !wishes.as_json && !wishes.trace);
+    std::optional<Failure> failure;
+    for (auto seed = seeds.first;; ++seed) {
+        failure = run_one(seed, tally);
+        progress.tell(seed);
+        if (failure || seed == seeds.last) break;
+    }
+    progress.end();
+    return report(wishes, seeds, tally, progress.seconds(), failure);
+}
+
+void print_line(const std::string& line) {
+    fmt::print("{}\n", line);
+}
+
+/// Volumes of real boxes and managers, their messages function calls: many seeds.
 int run_raid(const Wishes& wishes, Seeds seeds) {
     sim::RaidSwarmOptions options;
     options.beyond = wishes.beyond;
     options.all_faults = wishes.faults == "all";
-    if (wishes.trace) options.trace = [](const std::string& line) { fmt::print("{}\n", line); };
+    if (wishes.trace) options.trace = print_line;
     std::vector<std::string> ways{wishes.consistency};
     if (wishes.consistency == "both") ways = {"journal", "none"};
-    sim::RaidSwarm::Tally tally;
-    Progress progress(seeds, !wishes.as_json && !wishes.trace);
-    for (auto seed = seeds.first;; ++seed) {
+    using Tally = sim::RaidSwarm::Tally;
+    auto run_one = [&](std::uint64_t seed, Tally& tally) -> std::optional<Failure> {
         for (const auto& way : ways) {
             options.consistency =
                 way == "journal" ? wire::ArrayConsistency::journal : wire::ArrayConsistency::none;
@@ -151,15 +193,32 @@ int run_raid(const Wishes& wishes, Seeds seeds) {
             swarm.run();
             tally.add(swarm.tally());
             if (swarm.complaints().empty()) continue;
-            progress.end();
-            return report(wishes, seeds, tally, progress.seconds(),
-                          Failure{seed, way, swarm.habits().to_text(), swarm.complaints()});
+            return Failure{seed, swarm.habits().to_text(),
+                           fmt::format(" --consistency {}{}{}", way,
+                                       options.all_faults ? "" : " --faults first",
+                                       options.beyond ? " --beyond" : ""),
+                           swarm.complaints()};
         }
-        progress.tell(seed);
-        if (seed == seeds.last) break;
-    }
-    progress.end();
-    return report(wishes, seeds, tally, progress.seconds(), std::nullopt);
+        return std::nullopt;
+    };
+    return run_all<Tally>(wishes, seeds, run_one);
+}
+
+/// Whole arrays of the nodes that real machines run, every octet by RDMA over streams: fewer.
+int run_array(const Wishes& wishes, Seeds seeds) {
+    if (wishes.beyond || wishes.faults != "all" || wishes.consistency != "both")
+        throw Misuse{"an array takes --seeds, --seed, --trace and --json; the rest is for raid"};
+    sim::ArraySwarmOptions options;
+    if (wishes.trace) options.trace = print_line;
+    using Tally = sim::ArraySwarm::Tally;
+    auto run_one = [&](std::uint64_t seed, Tally& tally) -> std::optional<Failure> {
+        sim::ArraySwarm swarm(seed, options);
+        swarm.run();
+        tally.add(swarm.tally());
+        if (swarm.complaints().empty()) return std::nullopt;
+        return Failure{seed, swarm.to_text(), "", swarm.complaints()};
+    };
+    return run_all<Tally>(wishes, seeds, run_one);
 }
 
 }  // namespace
@@ -167,12 +226,12 @@ int run_raid(const Wishes& wishes, Seeds seeds) {
 int sim_run(const Command& self, const Arguments& arguments) {
     CLI::App options;
     Wishes wishes;
-    options.add_option("scenario", wishes.what, "what to run: raid")->required();
+    options.add_option("scenario", wishes.what, "what to run: raid, or array")->required();
     auto* many = options.add_option("--seeds", wishes.seeds, "FIRST-LAST, or one");
     auto* one = options.add_option("--seed", wishes.seed, "one run")->excludes(many);
     options
         .add_option("--consistency", wishes.consistency,
-                    "of the volumes: journal, none, or both, one after the other")
+                    "of the volumes of raid: journal, none, or both, one after the other")
         ->check(CLI::IsMember({"journal", "none", "both"}));
     options
         .add_option("--faults", wishes.faults,
@@ -183,10 +242,11 @@ int sim_run(const Command& self, const Arguments& arguments) {
     options.add_flag("--trace", wishes.trace, "print what happens");
     options.add_flag("--json", wishes.as_json, "as a JSON document");
     if (auto leave = parse(self, options, arguments)) return *leave;
-    if (wishes.what != "raid")
-        throw Misuse{
-            fmt::format("'{}' is nothing that can be run; raid is", show_foreign(wishes.what))};
-    return run_raid(wishes, *one ? Seeds{wishes.seed, wishes.seed} : parse_seeds(wishes.seeds));
+    const auto seeds = parse_seeds(*one ? wishes.seed : wishes.seeds);
+    if (wishes.what == "raid") return run_raid(wishes, seeds);
+    if (wishes.what == "array") return run_array(wishes, seeds);
+    throw Misuse{fmt::format("'{}' is nothing that can be run; raid and array are",
+                             show_foreign(wishes.what))};
 }
 
 }  // namespace weft::cli

@@ -4,10 +4,8 @@
 namespace weft::node {
 namespace {
 
-constexpr std::uint32_t key_octet = 0xff;
-
 constexpr SteeringTag without_key(SteeringTag tag) {
-    return SteeringTag{static_cast<std::uint32_t>(tag) & ~key_octet};
+    return SteeringTag{static_cast<std::uint32_t>(tag) / raid::window_keys * raid::window_keys};
 }
 
 }  // namespace

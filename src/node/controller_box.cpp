@@ -5,6 +5,7 @@
 
 #include "base/error_text.hpp"
 #include "node/array_address.hpp"
+#include "raid/staging.hpp"
 #include "raid/superblock.hpp"
 #include "raid/volume_status.hpp"
 #include "wire/array_names.hpp"
@@ -88,8 +89,7 @@ SteeringTag ControllerBox::window_tag(const wire::VolumeIdentity& volume, std::u
     if (!facts_) return {};
     auto part = facts_->parts.find(volume);
     if (part == facts_->parts.end() || window >= part->second.window_tags.size()) return {};
-    return SteeringTag{static_cast<std::uint32_t>(part->second.window_tags[window]) |
-                       static_cast<std::uint32_t>(static_cast<std::uint64_t>(transaction) & 0xff)};
+    return raid::tag_in(part->second.window_tags[window], transaction);
 }
 
 // ------------------------------------------------------------------------------------- commands

@@ -156,9 +156,7 @@ void ControllerVolume::create_part(const wire::BoxIdentity& box, raid::CommandTi
 SteeringTag ControllerVolume::window_tag(const wire::BoxIdentity& box, std::uint32_t window,
                                          wire::TransactionNumber transaction) {
     if (windows_ && box == wire::identity_of(around_.self))
-        return SteeringTag{
-            static_cast<std::uint32_t>(windows_->tag_of(window)) |
-            static_cast<std::uint32_t>(static_cast<std::uint64_t>(transaction) & 0xff)};
+        return raid::tag_in(windows_->tag_of(window), transaction);
     const auto* found = around_.office.find_box(box);
     return found == nullptr ? SteeringTag{} : found->window_tag(identity_, window, transaction);
 }

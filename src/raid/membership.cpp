@@ -12,15 +12,23 @@ BoxFacts facts_of(const std::map<wire::BoxIdentity, BoxFacts>& boxes,
     return found == boxes.end() ? BoxFacts{} : found->second;
 }
 
+/// Whom a volume that cannot do without all of these does without first: those who have nothing it
+/// could use, then those who may come back with it, then those who are here with what they have.
+enum class Trouble : std::uint8_t { useless, away, missed, none };
+
+Trouble trouble_of(const BoxFacts& box) {
+    if (box.failed || (box.up && !box.has_part) || box.put_back) return Trouble::useless;
+    if (!box.up) return Trouble::away;
+    return box.missed ? Trouble::missed : Trouble::none;
+}
+
 wire::ArrayMember next_member(const wire::ArrayVolume& volume, std::uint8_t place,
                               const BoxFacts& box, bool whole) {
     wire::ArrayMember member = volume.members[place];
     const bool there = box.up && !box.failed;
     switch (member.state) {
         case ArrayMemberState::current:
-            if ((!there || box.missed || !box.has_part) && can_lose(volume, place))
-                member.state = ArrayMemberState::absent;
-            break;
+            break;  // see lose_members()
         case ArrayMemberState::rebuilding:
             if (!there || box.missed)
                 member.state = ArrayMemberState::absent;
@@ -36,6 +44,19 @@ wire::ArrayMember next_member(const wire::ArrayVolume& volume, std::uint8_t plac
     // Of one that cannot be spared it is not kept: who is needed is tried again.
     member.failed = box.failed && member.state == ArrayMemberState::absent;
     return member;
+}
+
+void lose_members(wire::ArrayVolume& next, const std::map<wire::BoxIdentity, BoxFacts>& boxes) {
+    for (const auto trouble : {Trouble::useless, Trouble::away, Trouble::missed})
+        for (std::uint8_t place = 0; place < next.boxes; ++place) {
+            wire::ArrayMember& member = next.members[place];
+            const auto box = facts_of(boxes, member.box);
+            if (member.state != ArrayMemberState::current || trouble_of(box) != trouble ||
+                !can_lose(next, place))
+                continue;
+            member.state = ArrayMemberState::absent;
+            member.failed = box.failed;
+        }
 }
 
 }  // namespace
@@ -71,6 +92,7 @@ std::optional<wire::ArrayVolume> next_volume(const wire::ArrayVolume& volume,
         }
         member = next_member(next, place, box, contains(wishes.whole, place));
     }
+    lose_members(next, boxes);
     if (wishes.stripes) next.stripes = *wishes.stripes;
     if (next == volume) return std::nullopt;
     next.generation = wire::Generation{static_cast<std::uint64_t>(volume.generation) + 1};

@@ -16,6 +16,7 @@ struct BoxFacts {
     bool failed = false;  ///< counted out, by management or for what it did
     bool missed = false;  ///< was away since it was last current: may lack what it had answered for
     bool has_part = false;  ///< of this volume
+    bool put_back = false;  ///< its part is one of the past, and not rebuilt yet
 };
 
 struct MembershipWishes {

@@ -33,6 +33,18 @@ protected:
     ~PeerTransfers() = default;
 };
 
+/// The last octet of a window's tag: another for each of so many transactions in a row.
+constexpr std::uint32_t window_keys = 256;
+
+constexpr std::uint32_t window_key(wire::TransactionNumber transaction) {
+    return static_cast<std::uint32_t>(static_cast<std::uint64_t>(transaction) % window_keys);
+}
+
+/// The tag of a window in a transaction, by the one it has in none.
+constexpr SteeringTag tag_in(SteeringTag window, wire::TransactionNumber transaction) {
+    return SteeringTag{static_cast<std::uint32_t>(window) | window_key(transaction)};
+}
+
 /// A box's windows: memory that is registered under the tag an order names while a request lives,
 /// and under none before and after. A late transfer then finds nothing.
 class StagingMemory {

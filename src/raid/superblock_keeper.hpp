@@ -15,7 +15,7 @@ class SuperblockKeeper final : private BlockRequest {
 public:
     class Listener {
     public:
-        /// The superblock is lasting, or it is not and the old one still holds.
+        /// The superblock is lasting, twice; or it may not be, and the old one still counts.
         virtual void superblock_kept(Result<void> outcome) = 0;
 
     protected:

@@ -64,7 +64,8 @@ void VolumeManager::Life::box_up(const wire::BoxIdentity& identity, const BoxSta
         say_of(VolumeEventKind::box_refused, *place,
                was_put_back ? ArrayOutcome::other_generation : ArrayOutcome::wrong_volume);
     if (needed && was_put_back) return;  // nothing can be made of it, and nothing without it
-    box.put_back = was_put_back;
+    // Once it is known it stays so until it is rebuilt, however often its session begins anew.
+    box.facts.put_back = was_put_back || (box.facts.put_back && standing.has_part);
     if (place && was_put_back) {
         places_[*place].blank = true;
         if (volume_.members[*place].state != ArrayMemberState::absent)
@@ -86,7 +87,8 @@ void VolumeManager::Life::box_up(const wire::BoxIdentity& identity, const BoxSta
 bool VolumeManager::Life::is_of_the_past(std::uint8_t place) const {
     const auto& member = volume_.members[place];
     const auto box = boxes_.find(member.box);
-    return member.state == ArrayMemberState::current && box != boxes_.end() && box->second.put_back;
+    return member.state == ArrayMemberState::current && box != boxes_.end() &&
+           box->second.facts.put_back;
 }
 
 /// What it was doing when it was lost must have ended before it is used again; and a journal is
@@ -263,15 +265,15 @@ std::uint8_t VolumeManager::Life::to_blame(const Complaint& complaint) {
     return !can_count_out(chosen) && can_count_out(other) ? other : chosen;
 }
 
-std::set<std::uint8_t> VolumeManager::Life::blamed() {
+std::map<std::uint8_t, ArrayOutcome> VolumeManager::Life::blamed() {
     for (const auto& [suspect, reporter, why] : complaints_) {
         if (suspect == reporter) continue;
         partners_[suspect].insert(reporter);
         partners_[reporter].insert(suspect);
     }
-    std::set<std::uint8_t> blame;
+    std::map<std::uint8_t, ArrayOutcome> blame;
     for (const Complaint& complaint : complaints_)
-        if (!goes_around(complaint)) blame.insert(to_blame(complaint));
+        if (!goes_around(complaint)) blame.emplace(to_blame(complaint), complaint.why);
     return blame;
 }
 
@@ -282,7 +284,6 @@ void VolumeManager::Life::judge_complaints() {
         if (why == ArrayOutcome::disk_failed || why == ArrayOutcome::out_of_range)
             count_out(suspect, why);
     const auto blame = blamed();
-    const ArrayOutcome why = complaints_.front().why;
     complaints_.clear();
     if (is_changing() || next_volume(volume_, facts(), wishes_)) {
         // set_volume() follows, and all is tried again; nobody more is to blame until then, however
@@ -290,7 +291,7 @@ void VolumeManager::Life::judge_complaints() {
         retry_timer_.ask(1s);
         return;
     }
-    for (auto place : blame) {
+    for (const auto& [place, why] : blame) {
         BoxState* box = state_of(place);
         if (box && box->facts.up && ++box->complaints >= limits::complaints) count_out(place, why);
     }

@@ -25,18 +25,12 @@ namespace {
 constexpr unsigned reads_for_a_hedge = 50;
 /// Writes never have the last of the windows: with a box that does not answer they would have all.
 constexpr unsigned windows_for_reads = 8;  ///< one in so many
-/// Peers know a window of a transaction by as many keys (`BoxWindows`).
-constexpr std::uint64_t window_keys = 256;
 
 Mask boxes_of(const Plan& plan) {
     Mask boxes = 0;
     for (const Order& order : plan.orders)
         if (order.to.kind == PartyKind::box) boxes |= only(number(order.to.box));
     return boxes;
-}
-
-std::uint64_t key_of(wire::TransactionNumber transaction) {
-    return static_cast<std::uint64_t>(transaction) % window_keys;
 }
 
 }  // namespace
@@ -223,7 +217,8 @@ void VolumeEngine::left_is_over(RunPlace left) {
 /// The run has what it wanted, or will not get it: whatever a box still does of it is for nobody.
 void VolumeEngine::let_go_of_left(Run& run) {
     if (run.late == 0) return;
-    for (auto left = left_.begin(); left != left_.end(); ++left) {
+    for (auto next = left_.begin(); next != left_.end();) {
+        const auto left = next++;  // it may end from inside
         if (left->of != &run) continue;
         left->of = nullptr;
         if (left->open != 0 && !left->released) release_left(left);
@@ -320,7 +315,7 @@ wire::TransactionNumber VolumeEngine::next_transaction(std::uint32_t window) {
     for (;;) {
         const auto next = number_of(++transactions_);
         const bool taken = std::ranges::any_of(left_, [&](const Run& left) {
-            return left.window == window && key_of(left.transaction) == key_of(next);
+            return left.window == window && window_key(left.transaction) == window_key(next);
         });
         if (!taken) return next;
     }

@@ -3,6 +3,7 @@
 // and nobody is counted out.
 #include <gtest/gtest.h>
 
+#include "raid/checked_disk.hpp"
 #include "support/managed_volume.hpp"
 #include "support/seeds.hpp"
 
@@ -94,6 +95,42 @@ TEST(HedgedReads, AreServedByTheOthersWhileABoxDoesNotAnswer) {
         volume.expect_quiet();
         volume.expect_nobody_counted_out();
     });
+}
+
+/// What was prepared to heal a block must be committed or undone, and not be left for the next
+/// controller to find: it would undo what hosts have written there since.
+TEST(HedgedReads, HealABlockToTheEndThoughTheLateBoxAnswers) {
+    std::uint64_t healed = 0;
+    test::for_each_seed(60, [&](std::uint64_t seed) {
+        HedgedVolume volume(Level::raid6, 5, 2 * seed + 1);  // odd: it has a journal
+        const auto late = static_cast<std::uint8_t>(seed % 5);
+        const auto at = volume.block_of(late);
+        const auto stripe = at / volume.layout.stripe_bytes();
+        const auto column = volume.layout.column_of(stripe, BoxIndex{late});
+        const Column beside = column == 0 ? 1 : 0;
+        auto& box = *volume.boxes[number(volume.layout.box_of(stripe, beside))];
+        const auto& known = box.box.superblock();
+        const auto place = known.data_offset +
+                           CheckedDisk::place_below(volume.layout.home_of(stripe), known.columns);
+        for (auto* octets : {&box.disk.octets, &box.disk.lasting})
+            octets->all()[place] ^= std::byte{0x5a};
+        volume.hold(late);
+        volume.submit(HostOperation::read, {at, slice_size});
+        ASSERT_TRUE(volume.run_until([&] { return volume.hedged() == 1; }));
+        for (auto steps = seed % 40; steps > 0; --steps) volume.agenda.step();
+        volume.let_go(late);
+        ASSERT_TRUE(volume.run_until([&] { return volume.all_answered(); }));
+        healed += volume.count(block_healed);
+        volume.submit(HostOperation::write,
+                      {stripe * volume.layout.stripe_bytes() + beside * volume.layout.chunk_bytes(),
+                       slice_size});
+        volume.expect_all_right();
+        volume.replace_controller();
+        volume.expect_whole();
+    });
+    if (test::runs_all_seeds()) {
+        EXPECT_GT(healed, 20u);
+    }
 }
 
 TEST(HedgedReads, WaitWhereNobodyElseCanServeThem) {

@@ -56,7 +56,6 @@ private:
         std::uint64_t data_length = 0;
         std::uint64_t boot = 0;    ///< which life of its process; 0: not known
         bool lost_power = false;   ///< it has begun another since it was last believed
-        bool put_back = false;     ///< its disk is one of the past, and not rebuilt yet
         bool has_session = false;  ///< it can be told to end what it is doing, if nothing else
         std::set<wire::TransactionNumber> left_open;  ///< to be ended before it is up again
         bool must_end = false;                        ///< what is left open there, once that may be
@@ -187,7 +186,7 @@ private:
     bool can_count_out(std::uint8_t place) const;
     bool is_of_the_past(std::uint8_t place) const;
     void count_out(std::uint8_t place, wire::ArrayOutcome why);
-    std::set<std::uint8_t> blamed();
+    std::map<std::uint8_t, wire::ArrayOutcome> blamed();
     std::uint8_t to_blame(const Complaint& complaint);
     void judge_complaints();
     bool is_trusted(std::uint8_t place) const;

@@ -79,6 +79,8 @@ bool VolumeManager::Life::take_as_put_back(std::uint8_t index) {
     say_of(VolumeEventKind::box_put_back, index);
     if (member.state == ArrayMemberState::current && !can_lose(volume_, index)) return false;
     engine_.forget_prepared(member.box);
+    boxes_[member.box].facts.put_back =
+        true;  // whatever becomes of the others until it is counted out
     places_[index].blank = true;
     if (member.state != ArrayMemberState::absent)
         boxes_[member.box].facts.missed = places_[index].missed = true;

@@ -333,7 +333,7 @@ void VolumeManager::Life::begin_rebuild(std::uint8_t index, const wire::ArrayMem
     ++place.rebuilds;
     place.lasting_mark = place.octets = 0;
     place.flushing = place.blank = false;
-    boxes_[volume_.members[index].box].put_back = false;
+    boxes_[volume_.members[index].box].facts.put_back = false;
     place.spare.stop();
     say_of(VolumeEventKind::rebuild_began, index, {}, place.rebuild->stripes_to_do());
 }

@@ -170,5 +170,30 @@ TEST(VolumeStale, IsBeyondRepairIfTooManyOfARowMissedIt) {
     EXPECT_GE(volume.count(block_lost), 1u) << volume.story();
 }
 
+/// Its folder is one of the past, and the store is too slow to count it out before another is lost.
+TEST(VolumeStale, BelievesNoPartOfThePastThoughItCannotBeSparedAnyMore) {
+    test::for_each_seed(40, [](std::uint64_t seed) {
+        StaleVolume volume(Level::raid5, 5, seed);
+        const auto old = volume.boxes[2]->disk.lasting;
+        volume.write({0, volume.shadow.size()});
+        volume.boxes[2]->disk.lasting = old;
+        volume.store_fails = 1'000'000;
+        volume.cut_power(2);
+        volume.bring(2);
+        volume.some_steps(seed * 7 % 60);
+        if (seed % 2 == 0) {  // its session begins anew
+            volume.drop(2);
+            volume.bring(2);
+        }
+        volume.drop(0);
+        volume.submit(HostOperation::read, {0, volume.shadow.size()});
+        volume.some_steps(300);
+        volume.store_fails = 0;
+        volume.bring(0);
+        volume.expect_whole();
+        EXPECT_GE(volume.count(box_put_back), 1u) << volume.story();
+    });
+}
+
 }  // namespace
 }  // namespace weft::raid

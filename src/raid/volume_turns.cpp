@@ -272,8 +272,9 @@ void VolumeEngine::turn_ended(RunPlace run) {
         // Made for boxes that may no longer be those in its places: it begins again, as long as
         // nothing has gone home.
         if (more && !run->committed && run->generation != volume_.generation) run->failed = true;
-        // Who was late has brought it after all, and first: the others need not go on.
-        if (more && run->served != 0) run->failed = run->moves_over = true;
+        // Who was late has brought it after all, and first: the others need not go on. But a block
+        // that is being healed is: what was prepared for it must be ended as what it is.
+        if (more && run->served != 0 && !run->heals) run->failed = run->moves_over = true;
         const bool decides =
             journal_ && more && !run->decided && run->plan.orders[run->next].phase == Phase::commit;
         if (!run->failed && decides && agrees(*run)) return decide(run);

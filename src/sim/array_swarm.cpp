@@ -343,6 +343,9 @@ void ArraySwarm::lose_all_power() {
     const bool served = machines_->run_until(
         [&] {
             if (machines_->steps() % now_and_then == 0) bring_all(away);
+            for (unsigned i = 0; i < habits_.machines.boxes; ++i)
+                if (std::ranges::find(away, i) == away.end() && !machines_->box_is_on(i))
+                    return false;
             return machines_->disk_of(0) != nullptr;
         },
         plenty);
