@@ -7,14 +7,10 @@ namespace weft::raid {
 
 void SuperblockKeeper::keep(const wire::ArraySuperblock& superblock) {
     WEFT_CHECK(!busy());
+    stage_ = Stage::writing;
     next_ = superblock;
-    next_.written = ++written_;
+    next_.written = current_.written + 1;
     image_ = encode_superblock(next_);
-    write(Stage::writing);
-}
-
-void SuperblockKeeper::write(Stage stage) {
-    stage_ = stage;
     operation = BlockOperation::write;
     offset = (copy_ ^ 1) * wire::superblock_size;
     length = wire::superblock_size;
@@ -22,21 +18,18 @@ void SuperblockKeeper::write(Stage stage) {
     disk_.submit(*this);
 }
 
-void SuperblockKeeper::flush(Stage stage) {
-    stage_ = stage;
-    operation = BlockOperation::flush;
-    disk_.submit(*this);
-}
-
 void SuperblockKeeper::completed(Result<void> outcome) {
-    if (outcome && stage_ == Stage::writing) return flush(Stage::flushing);
-    if (outcome && stage_ == Stage::flushing) {
-        copy_ ^= 1;
-        return write(Stage::writing_again);
+    if (outcome && stage_ == Stage::writing) {
+        stage_ = Stage::flushing;
+        operation = BlockOperation::flush;
+        disk_.submit(*this);
+        return;
     }
-    if (outcome && stage_ == Stage::writing_again) return flush(Stage::flushing_again);
     stage_ = Stage::idle;
-    if (outcome) current_ = next_;
+    if (outcome) {
+        current_ = next_;
+        copy_ ^= 1;
+    }
     listener_.superblock_kept(outcome);
 }
 

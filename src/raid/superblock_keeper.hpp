@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps a box's superblock on its disk: two copies, one written and flushed after the other. So one
-// of them is whole whenever the power goes; and when all is done they are the same, so that either
-// may rot: were the older one left as it was, a box that lost the newer would obey a controller
-// whose time is over. What was kept before is believed until the new one is lasting; so is what
-// depends on it.
+// Keeps a box's superblock on its disk: two copies, written in turn and flushed, one at a time.
+// What was kept before is believed until the new one is lasting; so is what depends on it.
 #pragma once
 
 #include "raid/superblock.hpp"
@@ -25,11 +22,7 @@ public:
     /// `superblock` is what the disk holds now, `copy` where: newest_superblock() told.
     SuperblockKeeper(BlockDevice& disk, Listener& listener, const wire::ArraySuperblock& superblock,
                      unsigned copy)
-        : disk_(disk),
-          listener_(listener),
-          current_(superblock),
-          written_(superblock.written),
-          copy_(copy) {}
+        : disk_(disk), listener_(listener), current_(superblock), copy_(copy) {}
 
     const wire::ArraySuperblock& current() const { return current_; }
     bool busy() const { return stage_ != Stage::idle; }
@@ -38,10 +31,8 @@ public:
     void keep(const wire::ArraySuperblock& superblock);
 
 private:
-    enum class Stage : std::uint8_t { idle, writing, flushing, writing_again, flushing_again };
+    enum class Stage : std::uint8_t { idle, writing, flushing };
 
-    void write(Stage stage);
-    void flush(Stage stage);
     void completed(Result<void> outcome) override;
 
     BlockDevice& disk_;
@@ -49,8 +40,7 @@ private:
     wire::ArraySuperblock current_, next_{};
     SuperblockImage image_{};
     Buffer memory_{image_};
-    std::uint64_t written_;  ///< no two ever have the same number
-    unsigned copy_;          ///< that is whole whatever happens to the other
+    unsigned copy_;
     Stage stage_ = Stage::idle;
 };
 
