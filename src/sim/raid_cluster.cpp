@@ -171,9 +171,11 @@ void RaidCluster::deliver(std::uint64_t number) {
     carried_[carried] = {number, command.ticket,
                          box(i).superblock().epoch > wire::Epoch{office->number},
                          header && header->prepares};
-    if (is_swallowed(i, command.order))
+    if (is_swallowed(i, command.order)) {
+        carried_[carried].is_late = false;  // nobody has obeyed
         return heard(raid::CommandTicket{carried},
                      {.transaction = command.order.command_block.transaction}, {});
+    }
     tamper_with(i, *office, command.order);
     if (damages > 0 && header && is_audited(*header)) {
         --damages;

@@ -84,7 +84,11 @@ void RaidSwarm::spoil(unsigned box) {
     }
     if (faults_.chance(habits_.superblock_rot) && may_disturb(box) &&
         cluster_.disk(box).is_sound()) {
-        const auto copy = static_cast<unsigned>(faults_.below(2));
+        // The older one: a box that loses the newer one has forgotten what it obeyed last.
+        const auto octets = cluster_.disk(box).octets();
+        const auto copy =
+            raid::copy_to_write(octets.first(wire::superblock_size),
+                                octets.subspan(wire::superblock_size, wire::superblock_size));
         say("disk " + std::to_string(box) + " rots: superblock " + std::to_string(copy));
         cluster_.rot_superblock(box, copy, faults_.below(wire::superblock_size), bit);
         ++tally_.rotten_blocks;
