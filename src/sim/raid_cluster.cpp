@@ -183,9 +183,11 @@ void RaidCluster::deliver(std::uint64_t number) {
     message.command = nullptr;
     carried_[carried] = {number, command.ticket,
                          box(i).superblock().epoch > wire::Epoch{office->number}, message};
-    if (is_swallowed(i, command.order))
+    if (is_swallowed(i, command.order)) {
+        carried_[carried].is_late = false;  // nobody has obeyed
         return heard(raid::CommandTicket{carried},
                      {.transaction = command.order.command_block.transaction}, {});
+    }
     tamper_with(i, *office, command.order);
     if (damages > 0 && is_audited(message.order) && fetches_from_a_box(command.order)) {
         --damages;

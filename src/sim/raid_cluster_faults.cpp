@@ -116,6 +116,8 @@ void RaidCluster::rot_checksum_of(unsigned i, std::uint64_t home, unsigned bit) 
     constexpr auto size = Disk::block / (Disk::group_bytes / Disk::block);
     places_[i].disk->flip_bit(page + home % Disk::group_bytes / Disk::block * size + bit / 8,
                               bit % 8);
+    // Read into memory the page is written again as it is: then the block is what must be.
+    places_[i].disk->note_damage(offset_of(i, home / Disk::block * Disk::block), Disk::block);
 }
 
 void RaidCluster::rot_superblock(unsigned i, unsigned copy, std::uint64_t octet, unsigned bit) {

@@ -52,6 +52,8 @@ public:
     void flip_bit(std::uint64_t octet, unsigned bit);
     /// Some octets change at rest, wherever they are kept.
     void damage(std::uint64_t offset, ConstBuffer by);
+    /// Of these is to be thought so from now on.
+    void note_damage(std::uint64_t offset, std::size_t size);
     /// Blocks of 4 KiB, by where they begin, that are not what was written there last: now, or if
     /// the power went.
     std::set<std::uint64_t> damaged() const;
@@ -82,7 +84,6 @@ private:
 
     Result<void> perform(const BlockRequest& request, std::uint64_t before);
     void write(const BlockRequest& request);
-    void note_damage(std::uint64_t offset, std::size_t size);
     void flush(std::uint64_t before);
     void make_one_stable_later(BlockRequest& request, std::uint64_t number);
     void make_one_stable(std::uint64_t number);

@@ -66,7 +66,7 @@ void RaidHabits::draw_more(Random random) {
     replacements = draw_rate(random, 6);
     wipes = draw_rate(random, 6);
     full_disks = draw_rate(random, 4);
-    const auto blocks = random.between(40, 128);
+    const auto blocks = random.between(96, 128);
     const double lateness = draw_rate(random, 80), strikes = draw_rate(random, 6);
     const double blocks_rot = draw_rate(random, 12), checksums_rot = draw_rate(random, 6);
     const double copies_rot = draw_rate(random, 6), losses = draw_rate(random, 8);

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "support/seeds.hpp"
 
 namespace weft::sim {
@@ -31,7 +33,7 @@ constexpr auto journal = wire::ArrayConsistency::journal;
 
 TEST(RaidSwarm, LosesNothingWithoutAJournalButWhatThePaperLoses) {
     RaidSwarm::Tally all;
-    test::for_each_seed(900, [&](std::uint64_t seed) { all.add(run(seed, {})); });
+    test::for_each_seed(700, [&](std::uint64_t seed) { all.add(run(seed, {})); });
     if (!test::runs_all_seeds()) return;
     EXPECT_GT(all.writes, 5'000u);
     EXPECT_GT(all.power_cuts, 300u);
@@ -43,7 +45,7 @@ TEST(RaidSwarm, LosesNothingWithoutAJournalButWhatThePaperLoses) {
 TEST(RaidSwarm, LosesNothingMoreWhenLinksAndWholeBoxesGoToo) {
     RaidSwarm::Tally all;
     const auto options = with(none, false, true);
-    test::for_each_seed(190, [&](std::uint64_t seed) { all.add(run(seed, options)); });
+    test::for_each_seed(500, [&](std::uint64_t seed) { all.add(run(seed, options)); });
     if (!test::runs_all_seeds()) return;
     EXPECT_GT(all.links_cut, 100u);
     EXPECT_GT(all.replacements, 5u);
@@ -62,7 +64,7 @@ TEST(RaidSwarm, StopsRatherThanGivingWrongDataWhenTooManyBoxesAreAway) {
 TEST(RaidSwarm, LosesNothingWithAJournal) {
     RaidSwarm::Tally all;
     const auto options = with(journal, false, false);
-    test::for_each_seed(600, [&](std::uint64_t seed) { all.add(run(seed, options)); });
+    test::for_each_seed(400, [&](std::uint64_t seed) { all.add(run(seed, options)); });
     if (!test::runs_all_seeds()) return;
     EXPECT_GT(all.writes, 5'000u);
     EXPECT_GT(all.power_cuts, 200u);
@@ -73,7 +75,7 @@ TEST(RaidSwarm, LosesNothingWithAJournal) {
 TEST(RaidSwarm, LosesNothingWithAJournalWhenDisksRotAndLieToo) {
     RaidSwarm::Tally all;
     const auto options = with(journal, false, true);
-    test::for_each_seed(140, [&](std::uint64_t seed) { all.add(run(seed, options)); });
+    test::for_each_seed(210, [&](std::uint64_t seed) { all.add(run(seed, options)); });
     if (!test::runs_all_seeds()) return;
     EXPECT_GT(all.rotten_blocks, 100u);
     EXPECT_GT(all.healed_blocks, 50u);
@@ -121,43 +123,54 @@ TEST(RaidSwarm, BecomesWholeAgainWhenTooManyBoxesWereAway) {
 struct Broken {
     RaidMutation mutation;
     wire::ArrayConsistency consistency;
+    bool all_faults;
     const char* name;
 };
 
 class BrokenOnPurpose : public testing::TestWithParam<Broken> {};
 
+/// By what must never happen, and in a run in which nothing is wrong otherwise.
 TEST_P(BrokenOnPurpose, IsFound) {
-    constexpr std::uint64_t within = 150;
-    auto options = with(GetParam().consistency, false, true);
+    constexpr std::uint64_t within = 600;
+    const auto unbroken = with(GetParam().consistency, false, GetParam().all_faults);
+    auto options = unbroken;
     options.mutation = GetParam().mutation;
     for (std::uint64_t seed = 1; seed <= within; ++seed) {
         RaidSwarm swarm(seed, options);
         swarm.run();
-        if (swarm.complaints().empty()) continue;
+        const auto found = std::ranges::find_if(
+            swarm.complaints(), [](const auto& each) { return each.starts_with("S"); });
+        if (found == swarm.complaints().end()) continue;
+        RaidSwarm same(seed, unbroken);
+        same.run();
+        if (!same.complaints().empty()) continue;
         RecordProperty("seed", std::to_string(seed));
-        return RecordProperty("complaint", swarm.complaints().front());
+        return RecordProperty("complaint", *found);
     }
     ADD_FAILURE() << "nothing was found within " << within << " seeds";
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Mutations, BrokenOnPurpose,
-    testing::Values(Broken{RaidMutation::flushes_do_nothing, journal, "FlushesDoNothing"},
-                    Broken{RaidMutation::membership_is_lost, journal, "MembershipIsLost"},
-                    Broken{RaidMutation::volume_is_lost_by_boxes, journal, "VolumeIsLostByBoxes"},
-                    Broken{RaidMutation::epoch_is_forgotten, journal, "EpochIsForgotten"},
-                    Broken{RaidMutation::epochs_are_not_checked, journal, "EpochsAreNotChecked"},
-                    Broken{RaidMutation::recall_finds_nothing, journal, "RecallFindsNothing"},
-                    Broken{RaidMutation::all_must_have_prepared, journal, "AllMustHavePrepared"},
-                    Broken{RaidMutation::dirty_map_is_stale, journal, "DirtyMapIsStale"},
-                    Broken{RaidMutation::aborts_are_lost, journal, "AbortsAreLost"},
-                    Broken{RaidMutation::commits_are_lost, journal, "CommitsAreLost"},
-                    Broken{RaidMutation::transfers_are_damaged, journal, "TransfersAreDamaged"},
-                    Broken{RaidMutation::checksums_see_nothing, journal, "ChecksumsSeeNothing"},
-                    Broken{RaidMutation::tags_are_kept, journal, "TagsAreKept"},
-                    Broken{RaidMutation::dirty_map_is_stale, none,
-                           "DirtyMapIsStaleWithoutAJournal"},
-                    Broken{RaidMutation::checkpoints_run_ahead, none, "CheckpointsRunAhead"}),
+    testing::Values(
+        Broken{RaidMutation::flushes_do_nothing, journal, true, "FlushesDoNothing"},
+        Broken{RaidMutation::membership_is_lost, journal, true, "MembershipIsLost"},
+        Broken{RaidMutation::volume_is_lost_by_boxes, journal, true, "VolumeIsLostByBoxes"},
+        Broken{RaidMutation::epoch_is_forgotten, journal, true, "EpochIsForgotten"},
+        Broken{RaidMutation::epochs_are_not_checked, journal, true, "EpochsAreNotChecked"},
+        Broken{RaidMutation::recall_finds_nothing, journal, true, "RecallFindsNothing"},
+        Broken{RaidMutation::all_must_have_prepared, journal, true, "AllMustHavePrepared"},
+        Broken{RaidMutation::missed_writes_are_forgotten, journal, true,
+               "MissedWritesAreForgotten"},
+        Broken{RaidMutation::hosts_are_strangers, journal, true, "HostsAreStrangers"},
+        Broken{RaidMutation::dirty_map_is_stale, journal, true, "DirtyMapIsStale"},
+        Broken{RaidMutation::aborts_are_lost, journal, false, "AbortsAreLost"},
+        Broken{RaidMutation::commits_are_lost, journal, true, "CommitsAreLost"},
+        Broken{RaidMutation::transfers_are_damaged, journal, true, "TransfersAreDamaged"},
+        Broken{RaidMutation::checksums_see_nothing, journal, true, "ChecksumsSeeNothing"},
+        Broken{RaidMutation::tags_are_kept, journal, true, "TagsAreKept"},
+        Broken{RaidMutation::dirty_map_is_stale, none, true, "DirtyMapIsStaleWithoutAJournal"},
+        Broken{RaidMutation::checkpoints_run_ahead, none, true, "CheckpointsRunAhead"}),
     [](const auto& each) { return std::string(each.param.name); });
 
 TEST(RaidSwarm, IsTheSameRunForTheSameSeed) {
