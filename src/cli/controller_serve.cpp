@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "base/error_text.hpp"
@@ -219,7 +220,12 @@ int controller_serve(const Command& self, const Arguments& arguments) {
     options
         .add_option("--lease", wishes.lease_seconds,
                     "seconds after which a standby takes over from one that is not heard of")
-        ->check(CLI::Range(0.5, 600.0));
+        ->check([](const std::string& text) {
+            const double seconds = std::strtod(text.c_str(), nullptr);
+            return seconds >= 0.5 && seconds <= 600
+                       ? ""
+                       : "'" + text + "' is no lease of 0.5 to 600 seconds";
+        });
     options.add_option("--reach", wishes.reach,
                        "where boxes reach this machine, if not where they see it come from");
     options.add_option(

@@ -224,7 +224,10 @@ void ControllerBox::refuse(const std::string& why) {
 void ControllerBox::described() {
     const auto& said = facts_->box;
     if (identity_ && said.box != *identity_)
-        return refuse("another box answers there: its disk is not the one that was added");
+        return refuse(
+            "another box answers there: its disk is not the one that was added; to use it, start "
+            "it "
+            "with another --name, add that, and give it the places of this one by member replace");
     if (!identity_ && raid::text_of_field(said.name) != name_)
         return refuse("the box there is called " + raid::text_of_field(said.name));
     const bool blank = said.cluster == wire::ClusterIdentity{};

@@ -130,7 +130,7 @@ void VolumeEngine::hedge(RunPlace run, Mask late) {
             run->waits_it_out = true;
             return;
         }
-        if (!may_hedge(late)) return;
+        if (!may_hedge(late)) return look_in(paces_.at_least());
     }
     leave_behind(run, late);
     run->late |= late;

@@ -126,6 +126,8 @@ void RaidSwarm::look_at_everything() {
 /// S13: some more requests, each alone.
 void RaidSwarm::probe() {
     if (detours_ || !complaints_.all().empty()) return;
+    const auto status = cluster_.manager().status();
+    if (std::ranges::any_of(status.members, &raid::MemberStatus::slow)) return;  // gone around
     for (int i = 0; i < 2; ++i) {
         const bool writes = i == 0, in_band = chance(habits_.in_band);
         check_cost(draw_range(), writes, in_band);
