@@ -22,9 +22,11 @@ struct Absence {
     std::shared_ptr<const RegionMap> lacks;
     /// One it has and cannot give: what is there is not what was written.
     std::optional<std::uint64_t> unreadable{};
+    /// Of those that would be whole by now: what could not be made, and was passed over.
+    std::shared_ptr<const RegionMap> passed{};
 
     bool has(std::uint64_t stripe) const {
-        if (unreadable == stripe) return false;
+        if (unreadable == stripe || (passed && passed->contains(stripe))) return false;
         if (stripe < rebuilt_stripes) return true;
         const std::uint64_t beyond = stripe - rebuilt_stripes;
         if (beyond < limits::stripes_ahead && (ahead >> beyond & 1) != 0) return true;

@@ -103,7 +103,9 @@ bool VolumeManager::Life::mend_more() {
 
 bool VolumeManager::Life::scrub_more() {
     if (!scrub_.running || busy_works() >= depth()) return false;
-    if (std::ranges::any_of(places_, [](const Place& place) { return place.rebuild.has_value(); }))
+    if (std::ranges::any_of(places_, [](const Place& place) {
+            return place.rebuild.has_value() && !place.rebuild->is_stuck();
+        }))
         return false;  // first things first
     if (!to_repair_.empty()) {
         begin(*idle_work(), Work::Purpose::repair, UpkeepKind::repair, to_repair_.back(), 0);
@@ -151,7 +153,9 @@ void VolumeManager::Life::work_ended(Work& work, Result<void> outcome) {
     }
 }
 
+/// Of a stripe that is known to be lost it was said.
 void VolumeManager::Life::block_corrupt(BoxIndex box, std::uint64_t stripe) {
+    if (lost_.contains(stripe)) return;
     say_of(VolumeEventKind::block_corrupt, number(box), wire::ArrayOutcome::corrupt, stripe);
 }
 
@@ -174,9 +178,13 @@ void VolumeManager::Life::rebuilt(Work& work, bool good) {
     Place& place = places_[work.place];
     if (!place.rebuild || place.rebuilds != work.round) return;  // it has begun again since
     if (work.purpose == Work::Purpose::rebuild) {
-        if (!good) return place.rebuild->failed(work.stripe);
-        place.rebuild->done(work.stripe);
-        place.octets += applied_.chunk_bytes;
+        if (!good && !work.beyond_repair) return place.rebuild->failed(work.stripe);
+        if (good) {
+            place.rebuild->done(work.stripe);
+            place.octets += applied_.chunk_bytes;
+        } else {
+            place.rebuild->pass_over(work.stripe);
+        }
         engine_.set_health(health());
         return;
     }

@@ -24,6 +24,12 @@ void fill(ManagedVolume& volume) {
     volume.agenda.run();  // with a journal it is at home only some time later
 }
 
+void fill_degraded(ManagedVolume& volume) {
+    volume.submit(HostOperation::write, {0, volume.shadow.size()});
+    volume.expect_all_right();
+    volume.agenda.run();
+}
+
 /// Damages a block for good, and has its disk know of it.
 void rot(ManagedVolume& volume, unsigned box, std::uint64_t stripe, std::uint64_t row) {
     const std::uint64_t block = first_block + stripe * chunk_blocks + row;
@@ -172,6 +178,36 @@ TEST(VolumeMending, GoesOnAsAScrubThatCannotRepair) {
     EXPECT_EQ(volume.manager->status().scrub.mismatches, 1u);
     EXPECT_EQ(volume.manager->status().scrub.repaired, 0u);
     EXPECT_EQ(volume.count(block_lost), 1u) << volume.story();
+}
+
+/// One block is beyond repair; that is no reason to leave all others without redundancy.
+TEST(VolumeMending, PassesOverWhatCannotBeRebuiltUntilItIsWrittenAnew) {
+    ManagedVolume volume(Level::raid5, 5, 1);
+    fill(volume);
+    volume.drop(1);
+    ASSERT_TRUE(volume.run_until([&] { return volume.count(member_absent) == 1; }));
+    fill_degraded(volume);
+    rot(volume, 0, 2, 0);
+    volume.bring(1);
+    auto left = [&] {
+        const auto status = volume.manager->status();
+        return status.rebuilds.empty() ? 0 : status.rebuilds[0].to_do - status.rebuilds[0].done;
+    };
+    ASSERT_TRUE(volume.run_until([&] { return volume.count(block_lost) == 1 && left() == 1; }))
+        << volume.story();
+    for (int i = 0; i < 50; ++i) {
+        volume.agenda.run();
+        volume.pass_time();
+    }
+    EXPECT_EQ(left(), 1u) << volume.story();
+    EXPECT_LE(volume.count(block_corrupt), 2u) << "said once, not with every try\n"
+                                               << volume.story();
+    ASSERT_TRUE(volume.manager->scrub(false));
+    EXPECT_TRUE(volume.run_until([&] { return !volume.manager->status().scrub.running; }))
+        << "it need not wait for what may never come";
+    const auto stripe_bytes = volume.layout.stripe_bytes();
+    volume.submit(HostOperation::write, {2 * stripe_bytes, stripe_bytes});
+    volume.expect_whole();
 }
 
 TEST(VolumeMending, IsDoneAmidLosses) {
