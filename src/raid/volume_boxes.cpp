@@ -67,6 +67,7 @@ void VolumeManager::Life::box_up(const wire::BoxIdentity& identity, const BoxSta
     // Once it is known it stays so until it is rebuilt, however often its session begins anew.
     box.facts.put_back = was_put_back || (box.facts.put_back && standing.has_part);
     if (place && was_put_back) {
+        disbelieved_ |= only(*place);
         places_[*place].blank = true;
         if (volume_.members[*place].state != ArrayMemberState::absent)
             box.facts.missed = places_[*place].missed = true;

@@ -284,6 +284,7 @@ private:
     bool started_ = false, starting_ = false, serving_ = false, deposed_ = false, given_up_ = false;
     bool start_expired_ = false, deposing_ = false;
     bool back_in_time_ = false;
+    Mask disbelieved_ = 0;   ///< places whose part was one of the past: no say in what is in doubt
     bool resolved_ = false;  ///< nothing of earlier controllers is in doubt any more
     unsigned visits_ = 0;
     bool putting_right_ = false, changed_ = false;

@@ -79,6 +79,7 @@ bool VolumeManager::Life::take_as_put_back(std::uint8_t index) {
     say_of(VolumeEventKind::box_put_back, index);
     if (member.state == ArrayMemberState::current && !can_lose(volume_, index)) return false;
     engine_.forget_prepared(member.box);
+    disbelieved_ |= only(index);
     boxes_[member.box].facts.put_back =
         true;  // whatever becomes of the others until it is counted out
     places_[index].blank = true;
@@ -161,7 +162,10 @@ bool VolumeManager::Life::resolve_what_is_in_doubt() {
     Mask members = 0;
     std::map<std::uint8_t, Recalled> known;
     for (std::uint8_t i = 0; i < volume_.boxes; ++i) {
-        if (volume_.members[i].state == ArrayMemberState::absent) continue;
+        // What a part of the past does not know says nothing of what was prepared, also once it is
+        // a member again that is being rebuilt.
+        if (volume_.members[i].state == ArrayMemberState::absent || contains(disbelieved_, i))
+            continue;
         const BoxState* box = state_of(i);
         members |= only(i);
         if (box && box->recalled) known[i] = *box->recalled;

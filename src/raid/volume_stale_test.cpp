@@ -195,5 +195,27 @@ TEST(VolumeStale, BelievesNoPartOfThePastThoughItCannotBeSparedAnyMore) {
     });
 }
 
+/// All is dark, and a folder is put back: what it does not know says nothing of what was answered.
+TEST(VolumeStale, GivesAPartOfThePastNoSayInWhatIsInDoubt) {
+    unsigned noticed = 0;
+    test::for_each_seed(60, [&](std::uint64_t seed) {
+        StaleVolume volume(Level::raid5, 5, seed);
+        const auto old = volume.boxes[2]->disk.lasting;
+        volume.submit_randomly(12);
+        volume.some_steps(seed % 60);
+        volume.boxes[2]->disk.lasting = old;
+        volume.cut_all_power();
+        for (unsigned i = 0; i < 5; ++i) volume.bring(i);
+        ASSERT_TRUE(volume.run_until([&] { return volume.all_answered() && volume.is_healthy(); }))
+            << volume.story();
+        if (volume.count(box_put_back) == 0) return;  // nothing shows it: a scrub will name it
+        ++noticed;
+        volume.expect_whole();
+    });
+    if (test::runs_all_seeds()) {
+        EXPECT_GT(noticed, 8u);
+    }
+}
+
 }  // namespace
 }  // namespace weft::raid
