@@ -63,29 +63,18 @@ void RaidCluster::tamper_with(const Carried& carried, wire::ArrayAnswer& answer,
         answer.row_digest = 0, answer.diagonal_digests = {};
     if (data.empty()) return;
     if (mutation_ == RaidMutation::recall_finds_nothing) data = raid::encode_recall({});
-    const bool all_count = mutation_ == RaidMutation::all_must_have_prepared;
-    if (!all_count && mutation_ != RaidMutation::missed_writes_are_forgotten) return;
+    if (mutation_ != RaidMutation::all_must_have_prepared) return;
     auto recalled = raid::parse_recall(data);
     if (!recalled) return;
-    const auto session = sessions_.find(carried.session);
-    const auto place = session == sessions_.end() ? std::nullopt : place_of(session->second.place);
     raid::Mask members = 0;
     const auto& volume = manager_->volume();
     for (std::uint8_t each = 0; each < volume.boxes; ++each)
         if (volume.members[each].state != wire::ArrayMemberState::absent)
             members |= raid::only(each);
-    const bool is_member = place && raid::contains(members, *place);
-    auto& all = recalled->transactions;
-    if (all_count)
-        std::erase_if(all, [&](const wire::ArrayRecalled& record) {
-            return record.state == wire::ArrayTransactionState::prepared &&
-                   (record.participants & ~members) != 0;
-        });
-    else
-        for (auto& record : all) {
-            record.participants &= members;
-            if (!is_member) record.length = 0;
-        }
+    std::erase_if(recalled->transactions, [&](const wire::ArrayRecalled& record) {
+        return record.state == wire::ArrayTransactionState::prepared &&
+               (record.participants & ~members) != 0;
+    });
     data = raid::encode_recall(*recalled);
 }
 
