@@ -49,20 +49,7 @@ struct HedgedVolume : ManagedVolume {
         }
         return 0;
     }
-    void pass(Duration span) {
-        for (const Instant end = now + span; now < end;) {
-            agenda.run();
-            const auto due = manager->deadline();  // before now: as soon as it is told the time
-            now = due ? std::clamp(*due, now, end) : end;
-            manager->tick(now);
-        }
-        agenda.run();
-    }
     bool is_slow(std::uint8_t box) const { return manager->status().members[box].slow; }
-    void expect_nobody_counted_out() {
-        EXPECT_EQ(count(box_failed), 0u) << story();
-        EXPECT_EQ(count(member_absent), 0u) << story();
-    }
     void expect_quiet() {
         agenda.run();
         for (const auto& box : boxes) EXPECT_EQ(box->box.open_windows(), 0u);

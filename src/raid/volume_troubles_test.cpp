@@ -19,22 +19,9 @@ struct Troubled : ManagedVolume {
         : ManagedVolume(Level::raid5, 5, seed, {}, consistency) {
         EXPECT_TRUE(run_until([&] { return is_healthy(); }));
     }
-    void pass(Duration span) {
-        for (const Instant end = now + span; now < end;) {
-            agenda.run();
-            const auto due = manager->deadline();  // before now: as soon as it is told the time
-            now = due ? std::clamp(*due, now, end) : end;
-            manager->tick(now);
-        }
-        agenda.run();
-    }
     void write_everywhere() {
         for (std::uint64_t i = 0; i < stripe_count; ++i)
             submit(HostOperation::write, {i * layout.stripe_bytes(), 4096});
-    }
-    void expect_nobody_counted_out() {
-        EXPECT_EQ(count(box_failed), 0u) << story();
-        EXPECT_EQ(count(member_absent), 0u) << story();
     }
     void break_link(unsigned one, unsigned other) {
         boxes[one]->network.out_of_reach = identities[other];

@@ -257,6 +257,16 @@ public:
         manager->tick(now);
         return true;
     }
+    /// All that is due within a span happens.
+    void pass(Duration span) {
+        for (const Instant end = now + span; now < end;) {
+            agenda.run();
+            const auto due = manager->deadline();  // before now: as soon as it is told the time
+            now = due ? std::clamp(*due, now, end) : end;
+            manager->tick(now);
+        }
+        agenda.run();
+    }
     /// Until it is so, or for so long that it never will be.
     template <class Condition>
     bool run_until(Condition condition) {
@@ -294,6 +304,10 @@ public:
         EXPECT_EQ(scrub.done, manager->volume().stripes);
         EXPECT_EQ(scrub.mismatches, 0u) << story();
         EXPECT_EQ(scrub.unchecked, 0u) << story();
+    }
+    void expect_nobody_counted_out() {
+        EXPECT_EQ(count(raid::VolumeEventKind::box_failed), 0u) << story();
+        EXPECT_EQ(count(raid::VolumeEventKind::member_absent), 0u) << story();
     }
     /// What has happened, for whoever reads why a test failed.
     std::string story() const {
