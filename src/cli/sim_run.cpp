@@ -94,6 +94,7 @@ nlohmann::json document_of(const sim::RaidSwarm::Tally& tally) {
             {"disks_replaced", tally.wiped_disks},
             {"blackouts", tally.blackouts},
             {"blocks_healed", tally.healed_blocks},
+            {"reads_hedged", tally.hedged_reads},
             {"rebuilds", tally.rebuilds},
             {"stops", tally.stops}};
 }

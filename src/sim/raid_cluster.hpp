@@ -139,6 +139,8 @@ public:
 
     /// To the next moment something is due; false if nothing is.
     bool pass_time();
+    /// The same while messages are on their way, if it is soon: answers are late.
+    void pass_a_moment();
     /// The shortest of all waits: until marks go to a disk that nothing else has taken along.
     bool write_marks();
 
@@ -172,6 +174,8 @@ public:
     /// What becomes of what is written to a machine's disk.
     std::function<RaidDisk::Fate(unsigned i, std::uint64_t offset, std::size_t size)> write_fate;
     std::function<void(const raid::VolumeEvent&)> on_event;
+    /// By all controllers.
+    std::uint64_t hedged_reads() const;
     /// Octets moved by all who are there, since they began.
     std::uint64_t transferred() const;
 

@@ -73,6 +73,7 @@ void RaidHabits::draw_more(Random random) {
     const double strays = draw_rate(random, 8), spoiled = draw_rate(random, 6);
     const double outages = draw_rate(random, 4);
     late_transfers = draw_rate(random, 30);
+    hurry = draw_rate(random, 30);
     if (beyond) replacements = wipes = 0;  // who is needed is not thrown away
     if (consistency != wire::ArrayConsistency::journal) return;
     journal_blocks = blocks;

@@ -28,6 +28,7 @@ void RaidSwarm::Tally::add(const Tally& other) {
     wiped_disks += other.wiped_disks, blackouts += other.blackouts;
     healed_blocks += other.healed_blocks, back_pressed += other.back_pressed;
     scrubs += other.scrubs, probes += other.probes;
+    hedged_reads += other.hedged_reads;
 }
 
 RaidSwarm::RaidSwarm(std::uint64_t seed, RaidSwarmOptions options)
@@ -38,7 +39,8 @@ RaidSwarm::RaidSwarm(std::uint64_t seed, RaidSwarmOptions options)
       size_(habits_.stripes * cluster_.layout().stripe_bytes()),
       ledger_(complaints_, size_),
       hosts_(habits_.hosts),
-      faults_(~seed * 3) {
+      faults_(~seed * 3),
+      hurry_(~seed * 5) {
     for (unsigned i = 0; i < hosts_.size(); ++i) hosts_[i].number = i;
     cluster_.on_event = [this](const raid::VolumeEvent& event) {
         if (event.kind == raid::VolumeEventKind::rebuild_began) ++tally_.rebuilds;
@@ -83,6 +85,7 @@ void RaidSwarm::run() {
     tally_.steps = agenda_.steps();
     tally_.blocks_read = ledger_.blocks_read();
     tally_.back_pressed = cluster_.back_pressed;
+    tally_.hedged_reads = cluster_.hedged_reads();
 }
 
 void RaidSwarm::step() {
@@ -202,6 +205,7 @@ void RaidSwarm::go_on(std::uint64_t steps) {
     constexpr double seldom = 0.2;  // of the answers that are on their way so long
     for (; steps > 0; --steps) {
         if (!agenda_.step()) cluster_.pass_time();
+        if (!held_.empty() && hurry_.chance(habits_.hurry)) cluster_.pass_a_moment();
         if (unheard_ > 0 && faults_.chance(habits_.disasters * seldom)) strike();
     }
 }

@@ -32,6 +32,7 @@ public:
         std::uint64_t links_cut = 0, rotten_blocks = 0, lost_writes = 0, strayed_writes = 0;
         std::uint64_t damaged_transfers = 0, replacements = 0, wiped_disks = 0, blackouts = 0;
         std::uint64_t healed_blocks = 0, back_pressed = 0, scrubs = 0, probes = 0;
+        std::uint64_t hedged_reads = 0;
         void add(const Tally& other);
     };
 
@@ -117,6 +118,7 @@ private:
     std::map<std::uint8_t, unsigned> replacing_;  ///< places, and who has them until it is done
     bool is_fragile_ = false;                     ///< nothing more may go wrong until all is whole
     Random faults_;                               ///< for what draw_more() adds
+    Random hurry_;                                ///< for time that passes amid everything
     unsigned to_lose_ = 0, to_stray_ = 0;         ///< so many of the next writes that may be
     bool has_cut_box_link_ = false;
     std::size_t unheard_ = 0;  ///< answers on their way to hosts

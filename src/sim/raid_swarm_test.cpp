@@ -98,6 +98,7 @@ TEST(RaidSwarm, LosesNothingWithAJournalWhenDisksRotAndLieToo) {
     EXPECT_GT(all.wiped_disks, 20u);
     EXPECT_GT(all.blackouts, 1u);
     EXPECT_GT(all.back_pressed, 100u);
+    EXPECT_GT(all.hedged_reads, 20u);
     EXPECT_GT(all.probes, 50u);
 }
 
