@@ -95,6 +95,8 @@ nlohmann::json document_of(const sim::RaidSwarm::Tally& tally) {
             {"blackouts", tally.blackouts},
             {"blocks_healed", tally.healed_blocks},
             {"reads_hedged", tally.hedged_reads},
+            {"copies_put_back", tally.put_backs},
+            {"copies_noticed", tally.noticed_put_backs},
             {"rebuilds", tally.rebuilds},
             {"stops", tally.stops}};
 }

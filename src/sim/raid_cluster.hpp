@@ -116,6 +116,8 @@ public:
     void take_over(bool old_goes_on);
     /// Its disk is another, and empty.
     void wipe(unsigned i);
+    /// Its disk is as it was once.
+    void put_back(unsigned i, std::span<const std::byte> image);
     /// A box that is up and has no part takes a place, as people or needs_spare() want it.
     Result<void> replace(std::uint8_t place);
 

@@ -46,6 +46,7 @@ struct RaidHabits {
     double rot = 0, checksum_rot = 0, superblock_rot = 0, lost_writes = 0, misdirected_writes = 0;
     double damage = 0;     ///< done to data on its way
     double blackouts = 0;  ///< all boxes restart at once
+    double put_backs = 0;  ///< a disk becomes what it was under the same controller
     double disasters = 0;  ///< a box and the controller are lost at once
 
     std::string to_text() const;

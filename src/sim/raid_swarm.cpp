@@ -29,6 +29,7 @@ void RaidSwarm::Tally::add(const Tally& other) {
     healed_blocks += other.healed_blocks, back_pressed += other.back_pressed;
     scrubs += other.scrubs, probes += other.probes;
     hedged_reads += other.hedged_reads;
+    put_backs += other.put_backs, noticed_put_backs += other.noticed_put_backs;
 }
 
 RaidSwarm::RaidSwarm(std::uint64_t seed, RaidSwarmOptions options)
@@ -40,12 +41,14 @@ RaidSwarm::RaidSwarm(std::uint64_t seed, RaidSwarmOptions options)
       ledger_(complaints_, size_),
       hosts_(habits_.hosts),
       faults_(~seed * 3),
-      hurry_(~seed * 5) {
+      hurry_(~seed * 5),
+      copying_(~seed * 7) {
     for (unsigned i = 0; i < hosts_.size(); ++i) hosts_[i].number = i;
     cluster_.on_event = [this](const raid::VolumeEvent& event) {
         if (event.kind == raid::VolumeEventKind::rebuild_began) ++tally_.rebuilds;
         if (event.kind == raid::VolumeEventKind::stopped) ++tally_.stops;
         if (event.kind == raid::VolumeEventKind::block_healed) ++tally_.healed_blocks;
+        if (event.kind == raid::VolumeEventKind::box_put_back) ++tally_.noticed_put_backs;
         // Where two do not reach each other, data is meant to go by way of the controller.
         detours_ = detours_ || event.kind == raid::VolumeEventKind::link_broken ||
                    event.kind == raid::VolumeEventKind::host_cut_off;
