@@ -274,12 +274,19 @@ void VolumeManager::Life::apply() {
     (void)engine_.set_volume(cluster_, epoch_, volume_, health());
 }
 
+/// Its part is empty, or is about to be made, or says nothing of what it lacks.
+bool VolumeManager::Life::is_blank(std::uint8_t index) const {
+    const auto box = boxes_.find(volume_.members[index].box);
+    return places_[index].blank ||
+           (box != boxes_.end() && box->second.facts.up && !box->second.facts.has_part);
+}
+
 /// From here on the engine leaves out who has become absent: what it will lack is counted from now,
 /// and begins with all that it may not have kept.
 RegionMap VolumeManager::Life::lacks_of(std::uint8_t index, const wire::ArrayMember& was) const {
     const Place& place = places_[index];
     RegionMap lacks(volume_.stripes);
-    if (was.box != volume_.members[index].box || place.blank) {
+    if (was.box != volume_.members[index].box || is_blank(index)) {
         lacks.add_from(0);
         return lacks;
     }
