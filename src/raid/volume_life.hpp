@@ -151,6 +151,7 @@ private:
     void told(const Told& what, const wire::ArrayAnswer& answer);
     bool can_serve() const;
     void apply();
+    bool is_blank(std::uint8_t index) const;
     RegionMap lacks_of(std::uint8_t index, const wire::ArrayMember& was) const;
     void take_places(const wire::ArrayVolume& before);
     void leave_place(std::uint8_t index);
