@@ -110,6 +110,13 @@ TEST(RaidSwarm, LosesNothingWithAJournalAnyMore) {
     run(9344, options);
 }
 
+/// The same, where links, disks and whole boxes go too.
+TEST(RaidSwarm, LosesNothingWithAJournalAnyMoreWhateverGoes) {
+    const auto options = with(journal, false, true);
+    // A host wrote to the half of a stripe that was rebuilt, while the rest had to be healed first.
+    run(52081, options);
+}
+
 TEST(RaidSwarm, LosesNothingWithoutAJournalAnyMore) {
     // A box that was counted out and is whole again was taken for one that had just lost its power.
     for (std::uint64_t seed : {1734u, 5134u, 5857u}) run(seed, {});
