@@ -136,7 +136,9 @@ void VolumeManager::Life::stored(Result<void> outcome) {
     Mask rebuilding = 0;
     for (std::uint8_t i = 0; i < volume_.boxes; ++i) {
         const auto& member = volume_.members[i];
-        if (member.state == ArrayMemberState::rebuilding) rebuilding |= only(i);
+        // What was rebuilt for the box before it says nothing of who has the place now.
+        if (member.state == ArrayMemberState::rebuilding && member.box == before.members[i].box)
+            rebuilding |= only(i);
         if (member.state == ArrayMemberState::absent) {
             BoxState& box = boxes_[member.box];
             box.facts.missed = box.lost_power = false;

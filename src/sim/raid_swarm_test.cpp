@@ -115,6 +115,8 @@ TEST(RaidSwarm, LosesNothingWithAJournalAnyMoreWhateverGoes) {
     const auto options = with(journal, false, true);
     // A host wrote to the half of a stripe that was rebuilt, while the rest had to be healed first.
     run(52081, options);
+    // A place was given to another box just when all had been rebuilt for the one before.
+    run(57391, options);
 }
 
 TEST(RaidSwarm, LosesNothingWithoutAJournalAnyMore) {
