@@ -22,6 +22,10 @@ Trouble trouble_of(const BoxFacts& box) {
     return box.missed ? Trouble::missed : Trouble::none;
 }
 
+wire::Generation generation_after(const wire::ArrayVolume& volume) {
+    return wire::Generation{static_cast<std::uint64_t>(volume.generation) + 1};
+}
+
 wire::ArrayMember next_member(const wire::ArrayVolume& volume, std::uint8_t place,
                               const BoxFacts& box, bool whole) {
     wire::ArrayMember member = volume.members[place];
@@ -36,7 +40,9 @@ wire::ArrayMember next_member(const wire::ArrayVolume& volume, std::uint8_t plac
                 member.state = ArrayMemberState::current;
             break;
         case ArrayMemberState::absent:
-            if (there) member.state = ArrayMemberState::rebuilding;
+            if (!there) break;
+            member.state = ArrayMemberState::rebuilding;
+            if (!box.has_part) member.since = generation_after(volume);
             break;
         case ArrayMemberState::none:
             break;
@@ -86,7 +92,7 @@ std::optional<wire::ArrayVolume> next_volume(const wire::ArrayVolume& volume,
                           .state = ArrayMemberState::rebuilding,
                           .rebuilt_stripes = 0,
                           .failed = false,
-                          .since = {}};
+                          .since = generation_after(volume)};
                 continue;
             }
         }
@@ -95,7 +101,7 @@ std::optional<wire::ArrayVolume> next_volume(const wire::ArrayVolume& volume,
     lose_members(next, boxes);
     if (wishes.stripes) next.stripes = *wishes.stripes;
     if (next == volume) return std::nullopt;
-    next.generation = wire::Generation{static_cast<std::uint64_t>(volume.generation) + 1};
+    next.generation = generation_after(volume);
     return next;
 }
 

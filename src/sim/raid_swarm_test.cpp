@@ -117,6 +117,9 @@ TEST(RaidSwarm, LosesNothingWithAJournalAnyMoreWhateverGoes) {
     run(52081, options);
     // A place was given to another box just when all had been rebuilt for the one before.
     run(57391, options);
+    // A box that was given the place later was asked about a write that its predecessor had
+    // prepared.
+    run(61194, options);
 }
 
 TEST(RaidSwarm, LosesNothingWithoutAJournalAnyMore) {
