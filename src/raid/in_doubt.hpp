@@ -7,9 +7,6 @@
 // them have may have been answered, and is committed. Who was counted out has no voice: it was, for
 // good, before anything was done without it. Where one has heard the decision it stands, and so
 // deciding again, by a controller after this one, comes to the same.
-//
-// Who takes part is said by place. A box that was given the place later, or the same box with an
-// empty disk, has prepared nothing of what is older than its part: it has no voice in that either.
 #pragma once
 
 #include <map>
@@ -30,7 +27,6 @@ bool is_committed(std::span<const Knowledge> survivors);
 struct Resolution {
     wire::TransactionNumber transaction{};
     bool commits = false;
-    wire::Generation generation{};  ///< in which it was prepared
     Mask participants = 0;
     Mask to_tell = 0;  ///< members who have prepared it, and have not heard how it ended
     std::uint64_t home = 0, home_end = 0;  ///< all it changes lies between, on any box
@@ -40,13 +36,8 @@ struct Resolution {
     bool operator==(const Resolution&) const = default;
 };
 
-/// From which generation on the box of a place has had its part, of places where that is not long
-/// ago.
-using Newcomers = std::map<std::uint8_t, wire::Generation>;
-
 /// Of everything the members recall, from the oldest on. `recalled` has every one of `members`, by
 /// their places.
-std::vector<Resolution> resolve(Mask members, const std::map<std::uint8_t, Recalled>& recalled,
-                                const Newcomers& newcomers = {});
+std::vector<Resolution> resolve(Mask members, const std::map<std::uint8_t, Recalled>& recalled);
 
 }  // namespace weft::raid

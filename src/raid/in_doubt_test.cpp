@@ -112,16 +112,6 @@ TEST(InDoubt, DoesNotAskWhoIsNoMember) {
     EXPECT_EQ(all[0].host_command, 31u);
 }
 
-TEST(InDoubt, DoesNotAskWhoWasGivenThePlaceLater) {
-    // Answered with all three; the place of one was then given to another, with an empty disk.
-    auto recalled = recalls({prepared, prepared, nothing}, 7);
-    for (std::uint8_t place : {0, 1})
-        recalled[place].transactions[0].generation = wire::Generation{4};
-    EXPECT_TRUE(resolve(7, recalled, {{2, wire::Generation{5}}})[0].commits);
-    EXPECT_FALSE(resolve(7, recalled, {{2, wire::Generation{4}}})[0].commits)
-        << "it was there, and has not prepared it";
-}
-
 TEST(InDoubt, UndoesWhatAMemberHasNotThoughItSaysThatAllIsSettled) {
     // That is said only when all members have ended it; so who has it still was no member then.
     auto recalled = recalls({prepared, nothing, nothing}, 3);

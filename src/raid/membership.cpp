@@ -22,10 +22,6 @@ Trouble trouble_of(const BoxFacts& box) {
     return box.missed ? Trouble::missed : Trouble::none;
 }
 
-wire::Generation generation_after(const wire::ArrayVolume& volume) {
-    return wire::Generation{static_cast<std::uint64_t>(volume.generation) + 1};
-}
-
 wire::ArrayMember next_member(const wire::ArrayVolume& volume, std::uint8_t place,
                               const BoxFacts& box, bool whole) {
     wire::ArrayMember member = volume.members[place];
@@ -40,9 +36,7 @@ wire::ArrayMember next_member(const wire::ArrayVolume& volume, std::uint8_t plac
                 member.state = ArrayMemberState::current;
             break;
         case ArrayMemberState::absent:
-            if (!there) break;
-            member.state = ArrayMemberState::rebuilding;
-            if (!box.has_part) member.since = generation_after(volume);
+            if (there) member.state = ArrayMemberState::rebuilding;
             break;
         case ArrayMemberState::none:
             break;
@@ -92,7 +86,7 @@ std::optional<wire::ArrayVolume> next_volume(const wire::ArrayVolume& volume,
                           .state = ArrayMemberState::rebuilding,
                           .rebuilt_stripes = 0,
                           .failed = false,
-                          .since = generation_after(volume)};
+                          .since = {}};
                 continue;
             }
         }
@@ -101,7 +95,7 @@ std::optional<wire::ArrayVolume> next_volume(const wire::ArrayVolume& volume,
     lose_members(next, boxes);
     if (wishes.stripes) next.stripes = *wishes.stripes;
     if (next == volume) return std::nullopt;
-    next.generation = generation_after(volume);
+    next.generation = wire::Generation{static_cast<std::uint64_t>(volume.generation) + 1};
     return next;
 }
 

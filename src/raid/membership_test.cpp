@@ -91,22 +91,7 @@ TEST_F(Membership, GivesAPlaceToAnother) {
     EXPECT_TRUE(step()) << "the old one may still be there: it is replaced all the same";
     EXPECT_EQ(volume.members[1].box, box(9));
     EXPECT_EQ(state(1), ArrayMemberState::rebuilding);
-    EXPECT_EQ(volume.members[1].since, volume.generation) << "what is older it has no say in";
     EXPECT_FALSE(step());
-}
-
-TEST_F(Membership, RemembersSinceWhenABoxHasItsPart) {
-    boxes[box(1)].missed = true;
-    EXPECT_TRUE(step());
-    boxes[box(1)].missed = false;
-    auto before = volume;
-    EXPECT_TRUE(step());
-    EXPECT_EQ(volume.members[1].since, wire::Generation{}) << "the one it always had";
-    volume = before;
-    boxes[box(1)].has_part = false;
-    EXPECT_TRUE(step());
-    EXPECT_EQ(state(1), ArrayMemberState::rebuilding);
-    EXPECT_EQ(volume.members[1].since, volume.generation);
 }
 
 TEST_F(Membership, DoesNotReplaceWhatTheVolumeNeeds) {

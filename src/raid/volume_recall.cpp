@@ -161,7 +161,6 @@ bool VolumeManager::Life::resolve_what_is_in_doubt() {
         return false;
     Mask members = 0;
     std::map<std::uint8_t, Recalled> known;
-    Newcomers newcomers;
     for (std::uint8_t i = 0; i < volume_.boxes; ++i) {
         // What a part of the past does not know says nothing of what was prepared, also once it is
         // a member again that is being rebuilt.
@@ -169,10 +168,6 @@ bool VolumeManager::Life::resolve_what_is_in_doubt() {
             continue;
         const BoxState* box = state_of(i);
         members |= only(i);
-        // Once it is whole nothing is in doubt any more that is older than its part: what was
-        // locked then it has been given since.
-        if (volume_.members[i].state == ArrayMemberState::rebuilding)
-            newcomers[i] = volume_.members[i].since;
         if (box && box->recalled) known[i] = *box->recalled;
         if (!box || (!box->recalled && box->facts.has_part)) return false;
     }
@@ -182,7 +177,7 @@ bool VolumeManager::Life::resolve_what_is_in_doubt() {
         return false;
     }
     bool all_told = true;
-    const auto resolutions = resolve(members, known, newcomers);
+    const auto resolutions = resolve(members, known);
     for (const auto& resolution : resolutions) {
         if (resolution.commits) {
             engine_.executed().note(resolution.host_identity, resolution.host_command);
