@@ -290,7 +290,7 @@ void VolumeManager::Life::judge_complaints() {
             count_out(suspect, why);
     const auto blame = blamed();
     complaints_.clear();
-    if (is_changing() || next_volume(volume_, facts(), wishes_)) {
+    if (is_changing() || next_volume(volume_, facts(), wishes())) {
         // set_volume() follows, and all is tried again; nobody more is to blame until then, however
         // long the store takes. If the change is called off nothing follows.
         retry_timer_.ask(1s);

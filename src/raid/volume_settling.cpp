@@ -36,7 +36,7 @@ void VolumeManager::Life::settle() {
             told_, [](const auto& told) { return told.second.what == Told::What::volume; }))
         return;
     if (starting_ && !starts_yet()) return;
-    if (auto next = next_volume(volume_, facts(), wishes_)) return keep(*next);
+    if (auto next = next_volume(volume_, facts(), wishes())) return keep(*next);
     for (std::uint8_t i = 0; i < volume_.boxes; ++i) {
         const BoxState* box = state_of(i);
         if (volume_.members[i].state == ArrayMemberState::current && box && box->facts.up &&
@@ -326,6 +326,7 @@ void VolumeManager::Life::take_places(const wire::ArrayVolume& before) {
 void VolumeManager::Life::leave_place(std::uint8_t index) {
     const auto& identity = volume_.members[index].box;
     BoxState& box = boxes_[identity];
+    places_[index].left_at = engine_.last_transaction();
     // What it has prepared and not heard of again it must drop before it is a member once more.
     if (has_journal() && box.has_session) {
         box.facts.up = false;
