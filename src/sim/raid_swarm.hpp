@@ -93,6 +93,7 @@ private:
     void strike();
     void strike_all();
     void put_back(unsigned box);
+    bool all_are_up();
     void let_go(double percent);
     void go_on(std::uint64_t steps);
     template <class Condition>
