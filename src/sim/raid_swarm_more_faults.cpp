@@ -178,7 +178,7 @@ void RaidSwarm::put_back(unsigned box) {
     if (!copying_.chance(habits_.put_backs) || !held_.empty()) return;
     const auto copy = *std::exchange(copy_, std::nullopt);
     const auto place = cluster_.place_of(copy.box);
-    if (!place || !may_disturb(copy.box) || !all_are_up()) return;
+    if (!place || !may_disturb(copy.box) || !is_healthy() || !all_are_up() || is_damaging_) return;
     say("box " + std::to_string(copy.box) + " is put back from a copy");
     ++tally_.put_backs;
     const auto noticed_before = tally_.noticed_put_backs;
