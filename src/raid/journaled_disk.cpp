@@ -169,6 +169,7 @@ void JournaledDisk::abort(Transaction transaction, Told told) {
 
 void JournaledDisk::decide(Transaction transaction, Known& known, State decision) {
     known.decision = decision;
+    known.mark_sequence = journal_.next_sequence();  // or later: it is written with others
     ++known.under_way;
     journal_.mark({.transaction = transaction, .state = decision}, [this, transaction](
                                                                        Result<JournalEntry> entry) {

@@ -158,14 +158,14 @@ bool VolumeEngine::is_due(const Run& run) {
     return run.passed_over > passed_over_most;
 }
 
-/// Those that came earlier and touch the same rows go first, if one of the two writes.
+/// Those that came earlier and touch the same rows go first, if one of the two writes. Upkeep that
+/// has begun keeps its rows until it has ended, also while it waits to heal what it came upon: of a
+/// stripe that is half rebuilt nobody would note what a host writes to that half.
 bool VolumeEngine::may_start(const Run& run) const {
     if (run.stage != Stage::waiting || run.stuck || run.held || run.lacks_window) return false;
     if (!writes_have_their_windows(run)) return false;
     for (const Run& upkeep : upkeeps_)
-        if ((upkeep.stage != Stage::waiting || (is_due(upkeep) && !run.begun)) &&
-            clash(upkeep, run))
-            return false;
+        if ((upkeep.begun || (is_due(upkeep) && !run.begun)) && clash(upkeep, run)) return false;
     for (const Run& earlier : runs_) {
         if (&earlier == &run) return true;
         if (clash(earlier, run)) return false;
@@ -177,10 +177,10 @@ bool VolumeEngine::upkeep_may_start(Run& run) const {
     if (run.stage != Stage::waiting || run.held || run.lacks_window) return false;
     if (!writes_have_their_windows(run)) return false;
     for (const Run& other : upkeeps_)
-        if (&other != &run && other.stage != Stage::waiting && clash(other, run)) return false;
+        if (&other != &run && other.begun && clash(other, run)) return false;
     for (const Run& host : runs_) {
         if (!clash(host, run)) continue;
-        if (host.begun || !is_due(run)) return ++run.passed_over, false;
+        if (host.begun || !(run.begun || is_due(run))) return ++run.passed_over, false;
     }
     return true;
 }

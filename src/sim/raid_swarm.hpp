@@ -32,6 +32,7 @@ public:
         std::uint64_t links_cut = 0, rotten_blocks = 0, lost_writes = 0, strayed_writes = 0;
         std::uint64_t damaged_transfers = 0, replacements = 0, wiped_disks = 0, blackouts = 0;
         std::uint64_t healed_blocks = 0, back_pressed = 0, scrubs = 0, probes = 0;
+        std::uint64_t hedged_reads = 0, put_backs = 0, noticed_put_backs = 0;
         void add(const Tally& other);
     };
 
@@ -52,6 +53,13 @@ private:
     struct Work;
     /// Asked of one controller.
     struct Attempt;
+
+    /// Of a box's disk, to be put back.
+    struct Copy {
+        unsigned box = 0;
+        std::uint64_t epoch = 0;
+        std::vector<std::byte> image;
+    };
 
     void say(const std::string& what);
     std::string standing();
@@ -84,6 +92,8 @@ private:
     void change_boxes(unsigned box);
     void strike();
     void strike_all();
+    void put_back(unsigned box);
+    bool all_are_up();
     void let_go(double percent);
     void go_on(std::uint64_t steps);
     template <class Condition>
@@ -118,7 +128,10 @@ private:
     bool is_fragile_ = false;                     ///< nothing more may go wrong until all is whole
     bool has_harmed_disk_ = false;                ///< since all was whole
     Random faults_;                               ///< for what draw_more() adds
-    unsigned to_lose_ = 0, to_stray_ = 0;         ///< so many of the next writes that may be
+    Random hurry_;                                ///< for time that passes amid everything
+    Random copying_;                              ///< for disks that are put back
+    std::optional<Copy> copy_;
+    unsigned to_lose_ = 0, to_stray_ = 0;  ///< so many of the next writes that may be
     bool has_cut_box_link_ = false;
     std::size_t unheard_ = 0;  ///< answers on their way to hosts
     bool is_damaging_ = false;

@@ -98,6 +98,8 @@ TEST(RaidSwarm, LosesNothingWithAJournalWhenDisksRotAndLieToo) {
     EXPECT_GT(all.wiped_disks, 20u);
     EXPECT_GT(all.blackouts, 1u);
     EXPECT_GT(all.back_pressed, 100u);
+    EXPECT_GT(all.hedged_reads, 20u);
+    EXPECT_GT(all.noticed_put_backs, 10u);
     EXPECT_GT(all.probes, 50u);
 }
 
@@ -108,6 +110,18 @@ TEST(RaidSwarm, LosesNothingWithAJournalAnyMore) {
     for (std::uint64_t seed : {800u, 1114u, 2691u, 3229u, 3354u, 3908u, 6764u}) run(seed, options);
     // A write was committed that the disk had not taken home, and a new controller counted on it.
     run(9344, options);
+}
+
+/// The same, where links, disks and whole boxes go too.
+TEST(RaidSwarm, LosesNothingWithAJournalAnyMoreWhateverGoes) {
+    const auto options = with(journal, false, true);
+    // A host wrote to the half of a stripe that was rebuilt, while the rest had to be healed first.
+    run(52081, options);
+    // A place was given to another box just when all had been rebuilt for the one before.
+    run(57391, options);
+    // A box that was given the place later was asked about a write that its predecessor had
+    // prepared.
+    run(61194, options);
 }
 
 TEST(RaidSwarm, LosesNothingWithoutAJournalAnyMore) {
@@ -179,6 +193,7 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{RaidMutation::transfers_are_damaged, journal, true, "TransfersAreDamaged"},
         Broken{RaidMutation::checksums_see_nothing, journal, true, "ChecksumsSeeNothing"},
         Broken{RaidMutation::tags_are_kept, journal, true, "TagsAreKept"},
+        Broken{RaidMutation::copies_are_believed, journal, true, "CopiesAreBelieved"},
         Broken{RaidMutation::dirty_map_is_stale, none, true, "DirtyMapIsStaleWithoutAJournal"},
         Broken{RaidMutation::checkpoints_run_ahead, none, true, "CheckpointsRunAhead"}),
     [](const auto& each) { return std::string(each.param.name); });
