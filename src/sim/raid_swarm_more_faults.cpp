@@ -215,10 +215,12 @@ void RaidSwarm::strike() {
 }
 
 void RaidSwarm::strike_all() {
-    // Those that are seen to go first are counted out, if they are back at once or not.
     if (!faults_.chance(habits_.blackouts) || has_damage() || is_troubled()) return;
     say("all boxes restart");
     ++tally_.blackouts;
+    // Those that are seen to go first are counted out, if they are back at once or not: as many as
+    // may be lost at all. Who they are is not known before the store has kept it.
+    is_fragile_ = true;
     for (unsigned i : held_) cluster_.hold(i, false);
     held_.clear();
     std::vector<unsigned> there;
