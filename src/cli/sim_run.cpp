@@ -146,6 +146,7 @@ void print_failure(const Wishes& wishes, const Failure& failure) {
     fmt::print("Seed {}: {}\n", failure.seed, failure.habits);
     for (const auto& complaint : failure.complaints) fmt::print("    {}\n", complaint);
     fmt::print("replay: {}\n", replay_of(wishes, failure));
+    std::fflush(stdout);
 }
 
 /// What became of all of them, or of those up to the first that failed.
@@ -174,8 +175,10 @@ int report(const Wishes& wishes, Seeds seeds, const auto& outcome) {
         fmt::print("{}\n", show_json(document));
         return status;
     }
-    for (const auto& failure : failures) print_failure(wishes, failure);
-    if (!failures.empty() && !wishes.go_on) return status;
+    if (!failures.empty() && !wishes.go_on) {
+        print_failure(wishes, failures.front());
+        return status;
+    }
     fmt::print("{} {} in {}: {}. {}.\n", outcome.seeds_run,
                outcome.seeds_run == 1 ? "seed" : "seeds", show_duration(outcome.seconds),
                failures.empty() ? "nothing lost" : fmt::format("{} failed", failures.size()),
@@ -192,6 +195,7 @@ int run_all(const Wishes& wishes, Seeds seeds, auto run_one) {
     std::mutex mutex;  // of all that is shared, which is the following and the above
     auto next = seeds.first;
     bool is_over = false;
+    const bool tells_each = wishes.go_on && !wishes.as_json;  // it may go on for an hour
     auto work = [&] {
         std::unique_lock lock(mutex);
         while (!is_over) {
@@ -204,6 +208,7 @@ int run_all(const Wishes& wishes, Seeds seeds, auto run_one) {
             outcome.tally.add(tally);
             ++outcome.seeds_run;
             is_over = is_over || (failure && !wishes.go_on);
+            if (failure && tells_each) progress.end(), print_failure(wishes, *failure);
             if (failure) outcome.failures.push_back(std::move(*failure));
             progress.tell(outcome.seeds_run, outcome.failures.size());
         }
