@@ -69,6 +69,11 @@ void RaidCluster::tamper_with(const Carried& carried, wire::ArrayAnswer& answer,
         recalled->settled = wire::TransactionNumber{~std::uint64_t{0}};
         data = raid::encode_recall(*recalled);
     }
+    if (mutation_ == RaidMutation::missed_writes_are_forgotten) {
+        // Of where they lie nothing is made but a note of what somebody lacks.
+        for (auto& record : recalled->transactions) record.home = record.length = 0;
+        data = raid::encode_recall(*recalled);
+    }
     if (mutation_ != RaidMutation::all_must_have_prepared) return;
     raid::Mask members = 0;
     const auto& volume = manager_->volume();

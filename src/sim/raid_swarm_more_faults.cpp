@@ -77,7 +77,7 @@ void RaidSwarm::spoil(unsigned box) {
         has_rotten_ = true;
         ++tally_.rotten_blocks;
     }
-    if (faults_.chance(habits_.checksum_rot) && may_disturb(box)) {
+    if (faults_.chance(habits_.checksum_rot) && may_disturb(box) && cluster_.damages == 0) {
         say("disk " + std::to_string(box) + " rots: the checksum of " + std::to_string(octet));
         cluster_.rot_checksum_of(box, octet, static_cast<unsigned>(faults_.below(64)));
         has_rotten_ = true;
