@@ -110,6 +110,16 @@ TEST(RaidSwarm, LosesNothingWithAJournalAnyMore) {
     run(9344, options);
 }
 
+TEST(RaidSwarm, LosesNothingWithAJournalAnyMoreWhenDisksRotAndLieToo) {
+    const auto options = with(journal, false, true);
+    // A box with an empty disk, or another box, was to commit what it had never heard of.
+    for (std::uint64_t seed : {826u, 5882u}) run(seed, options);
+    // A journal forgot what was committed and not home.
+    for (std::uint64_t seed : {4653u, 51138u}) run(seed, options);
+    // A box without a part obeyed a controller whose time was over: the swarm's.
+    run(70047, options);
+}
+
 TEST(RaidSwarm, LosesNothingWithoutAJournalAnyMore) {
     // A box that was counted out and is whole again was taken for one that had just lost its power.
     for (std::uint64_t seed : {1734u, 5134u, 5857u}) run(seed, {});
@@ -125,6 +135,9 @@ TEST(RaidSwarm, BecomesWholeAgainWhenTooManyBoxesWereAway) {
     options.consistency = wire::ArrayConsistency::journal;
     // A box that nobody can do without had failed, and nobody was told to start it anew.
     for (std::uint64_t seed : {107u, 155u, 300u}) run(seed, options);
+    // A rebuild that was stuck, for a block beyond repair, kept others from being begun, and a
+    // scrub.
+    run(13, with(journal, true, true));
     // One that was back before its loss had any consequence was waited for all the same.
     options.consistency = wire::ArrayConsistency::none;
     run(654, options);
