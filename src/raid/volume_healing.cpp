@@ -44,7 +44,10 @@ void VolumeManager::Life::work_on() {
     if (!serving_ || is_changing() || rest_timer_.asked()) return;
     if (!log_.empty() && !flushing_) flush_timer_.ask(options_.flush_interval);
     if (!intent_.wanted().empty()) intent_timer_.ask(options_.intent_rest);
-    while (!rest_timer_.asked() && (rebuild_more() || mend_more() || scrub_more()))
+    // What was found to be beyond repair is tried again when nothing else is left to do: nobody
+    // must wait for it, neither another place nor a scrub.
+    while (!rest_timer_.asked() &&
+           (rebuild_more(false) || mend_more() || scrub_more() || rebuild_more(true)))
         ;
 }
 
@@ -54,14 +57,16 @@ bool VolumeManager::Life::is_whole() const {
         [](const wire::ArrayMember& member) { return member.state == ArrayMemberState::current; });
 }
 
-bool VolumeManager::Life::rebuild_more() {
+/// Of those rebuilds that are stuck, or of the others.
+bool VolumeManager::Life::rebuild_more(bool stuck) {
     for (std::uint8_t i = 0; i < applied_.boxes; ++i) {
         Place& place = places_[i];
         if (!place.rebuild || applied_.members[i].state != ArrayMemberState::rebuilding) continue;
+        if (place.rebuild->is_stuck() != stuck) continue;
         if (save_mark(i)) return true;
         if (rebuild_orders_.paused || rate_timer_.asked() || busy_works() >= depth()) return false;
         const auto stripe = place.rebuild->take();
-        if (!stripe) return false;
+        if (!stripe) continue;
         if (rebuild_orders_.octets_per_second > 0) {
             // Waited for in spans that timers can tell apart.
             rate_debt_ += applied_.chunk_bytes;

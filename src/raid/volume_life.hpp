@@ -248,7 +248,7 @@ private:
     std::size_t busy_works() const;
     void begin(Work& work, Work::Purpose purpose, UpkeepKind kind, std::uint64_t stripe,
                std::uint8_t place);
-    bool rebuild_more();
+    bool rebuild_more(bool stuck);
     bool save_mark(std::uint8_t place);
     bool scrub_more();
     bool mend_more();

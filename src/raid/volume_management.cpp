@@ -133,6 +133,7 @@ VolumeStatus VolumeManager::Life::status() const {
         const Rebuild& rebuild = *places_[i].rebuild;
         status.rebuilds.push_back({.place = i,
                                    .paused = rebuild_orders_.paused,
+                                   .is_stuck = rebuild.is_stuck(),
                                    .done = rebuild.stripes_done(),
                                    .to_do = rebuild.stripes_to_do(),
                                    .octets = places_[i].octets,

@@ -103,6 +103,7 @@ struct MemberStatus {
 struct RebuildStatus {
     std::uint8_t place = 0;
     bool paused = false;
+    bool is_stuck = false;                ///< all that is left was found to be beyond repair
     std::uint64_t done = 0, to_do = 0;    ///< stripes, of those that have to be rebuilt at all
     std::uint64_t octets = 0;             ///< written so far, to tell a rate from
     std::uint64_t octets_per_second = 0;  ///< the limit; 0: none

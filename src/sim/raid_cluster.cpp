@@ -250,6 +250,10 @@ void RaidCluster::create_part(Office& office, const wire::BoxIdentity& box,
     agenda_.later([this, i, number = found->second, ticket, superblock] {
         const auto session = sessions_.find(number);
         if (session == sessions_.end()) return;
+        // Also a box without a part obeys nobody whose time is over.
+        if (!session->second.office->is_held())
+            return session->second.office->manager.answered(
+                ticket, {.outcome = wire::ArrayOutcome::other_epoch, .epoch = wire::Epoch{epoch_}});
         const bool is_full = parts_refused > 0 || places_[i].machine;
         if (parts_refused > 0) --parts_refused;
         if (!is_full) made_part(i, superblock);

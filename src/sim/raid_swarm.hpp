@@ -104,6 +104,8 @@ private:
     // raid_swarm_end.cpp
     void wind_up();
     bool become_healthy();
+    bool is_whole_enough();
+    bool may_stay_broken() const { return habits_.beyond && has_rotten_; }
     bool mend_everything();
     void look_at_everything();
     void read_everything();

@@ -51,16 +51,27 @@ void RaidSwarm::wind_up() {
 
 bool RaidSwarm::become_healthy() {
     return run_until([&] {
-        if (!is_healthy()) bring_one();
-        return is_healthy();
+        if (!is_whole_enough()) bring_one();
+        return is_whole_enough();
     });
+}
+
+/// Where more was lost than the level survives, blocks stay beyond repair until somebody writes
+/// them anew, and who is to have them stays behind in these alone.
+bool RaidSwarm::is_whole_enough() {
+    const auto status = cluster_.manager().status();
+    if (status.state == raid::VolumeState::healthy) return true;
+    if (!may_stay_broken() || status.state != raid::VolumeState::rebuilding) return false;
+    return std::ranges::all_of(status.rebuilds, &raid::RebuildStatus::is_stuck) &&
+           std::ranges::all_of(status.members, [](const raid::MemberStatus& member) {
+               return member.state != wire::ArrayMemberState::absent && member.up && !member.failed;
+           });
 }
 
 /// False: it cannot be, or it has been complained of.
 bool RaidSwarm::mend_everything() {
     const bool is_whole = become_healthy();
-    const bool may_stay_broken = habits_.beyond && has_rotten_;
-    if (!is_whole && !may_stay_broken)
+    if (!is_whole)
         complaints_.add("L3: the volume does not become whole, though all boxes are there");
     if (!options_.all_faults) return is_whole;
     // Rot is found by who looks; a restart shows what only was in memory.
@@ -80,7 +91,7 @@ bool RaidSwarm::mend_everything() {
         }
         for (unsigned i = 0; i < cluster_.machines(); ++i) cluster_.bring(i);
         is_back = is_back && become_healthy();
-        if (!is_back && !may_stay_broken)
+        if (!is_back)
             complaints_.add("L3: the volume does not become whole after a restart of all boxes");
     }
     return complaints_.all().empty();
@@ -106,7 +117,7 @@ void RaidSwarm::look_at_everything() {
     if (!cluster_.manager().scrub(false)) return complaints_.add("S5: no scrub can begin");
     if (!run_until([&] { return !cluster_.manager().status().scrub.running; }))
         return complaints_.add("L4: a scrub does not end");
-    const bool may_differ = habits_.beyond && has_rotten_;
+    const bool may_differ = may_stay_broken();
     if (cluster_.manager().status().scrub.mismatches != 0 && !may_differ)
         complaints_.add("S5: a scrub finds a mismatch");
     while (agenda_.step()) continue;  // what old controllers still have on their way

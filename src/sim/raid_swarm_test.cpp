@@ -136,6 +136,12 @@ TEST(RaidSwarm, LosesNothingWithAJournalAnyMoreWhateverGoes) {
     for (std::uint64_t seed : {15070u, 16020u, 25586u, 27277u}) run(seed, options);
     // A transfer was damaged by which a block was healed, so that nobody could notice: likewise.
     run(82166, options);
+    // A box with an empty disk, or another box, was to commit what it had never heard of.
+    for (std::uint64_t seed : {826u, 5882u}) run(seed, options);
+    // A journal forgot what was committed and not home.
+    for (std::uint64_t seed : {4653u, 51138u}) run(seed, options);
+    // A box without a part obeyed a controller whose time was over: the swarm's.
+    run(70047, options);
 }
 
 TEST(RaidSwarm, LosesNothingWithoutAJournalAnyMore) {
@@ -153,6 +159,9 @@ TEST(RaidSwarm, BecomesWholeAgainWhenTooManyBoxesWereAway) {
     options.consistency = wire::ArrayConsistency::journal;
     // A box that nobody can do without had failed, and nobody was told to start it anew.
     for (std::uint64_t seed : {107u, 155u, 300u}) run(seed, options);
+    // A rebuild that was stuck, for a block beyond repair, kept others from being begun, and a
+    // scrub.
+    run(13, with(journal, true, true));
     // One that was back before its loss had any consequence was waited for all the same.
     options.consistency = wire::ArrayConsistency::none;
     run(654, options);
