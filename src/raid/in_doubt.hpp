@@ -8,6 +8,11 @@
 // good, before anything was done without it. Where one has heard the decision it stands, and so
 // deciding again, by a controller after this one, comes to the same.
 //
+// All of them must have prepared the same, where they are copies: what was damaged on its way from
+// one to another a controller would have noticed before it answered, so it has not. And what was
+// only made anew from the others nobody was answered for: it is undone unless somebody has heard
+// that it was decided, since nobody can say any more whether it was right.
+//
 // Who takes part is said by place. A box that was given the place later, or the same box with an
 // empty disk, has prepared nothing of what is older than its part: it has no voice in that either.
 #pragma once
@@ -30,6 +35,7 @@ bool is_committed(std::span<const Knowledge> survivors);
 struct Resolution {
     wire::TransactionNumber transaction{};
     bool commits = false;
+    bool restores = false;          ///< what was there before, from the others
     wire::Generation generation{};  ///< in which it was prepared
     Mask participants = 0;
     Mask to_tell = 0;  ///< members who have prepared it, and have not heard how it ended
@@ -45,8 +51,8 @@ struct Resolution {
 using Newcomers = std::map<std::uint8_t, wire::Generation>;
 
 /// Of everything the members recall, from the oldest on. `recalled` has every one of `members`, by
-/// their places.
+/// their places. `copies`: those of a mirror that have all there is.
 std::vector<Resolution> resolve(Mask members, const std::map<std::uint8_t, Recalled>& recalled,
-                                const Newcomers& newcomers = {});
+                                const Newcomers& newcomers = {}, Mask copies = 0);
 
 }  // namespace weft::raid

@@ -159,7 +159,8 @@ bool VolumeManager::Life::resolve_what_is_in_doubt() {
     if (std::ranges::any_of(
             told_, [](const auto& told) { return told.second.what == Told::What::outcome; }))
         return false;
-    Mask members = 0;
+    const bool is_mirror = layout_of(volume_)->level() == Level::mirror;
+    Mask members = 0, copies = 0;
     std::map<std::uint8_t, Recalled> known;
     Newcomers newcomers;
     for (std::uint8_t i = 0; i < volume_.boxes; ++i) {
@@ -173,6 +174,8 @@ bool VolumeManager::Life::resolve_what_is_in_doubt() {
         // locked then it has been given since.
         if (volume_.members[i].state == ArrayMemberState::rebuilding)
             newcomers[i] = volume_.members[i].since;
+        else if (is_mirror)
+            copies |= only(i);
         if (box && box->recalled) known[i] = *box->recalled;
         if (!box || (!box->recalled && box->facts.has_part)) return false;
     }
@@ -182,7 +185,7 @@ bool VolumeManager::Life::resolve_what_is_in_doubt() {
         return false;
     }
     bool all_told = true;
-    const auto resolutions = resolve(members, known, newcomers);
+    const auto resolutions = resolve(members, known, newcomers, copies);
     for (const auto& resolution : resolutions) {
         if (resolution.commits) {
             engine_.executed().note(resolution.host_identity, resolution.host_command);

@@ -120,6 +120,10 @@ TEST(RaidSwarm, LosesNothingWithAJournalAnyMoreWhateverGoes) {
     // A box that was given the place later was asked about a write that its predecessor had
     // prepared.
     run(61194, options);
+    // Copies that differed were committed by a controller that had not compared them.
+    run(3265, options);
+    // A block was damaged on its way to where it was made anew, and nobody compared it.
+    for (std::uint64_t seed : {51646u, 54568u, 60833u, 65598u, 68251u}) run(seed, options);
 }
 
 TEST(RaidSwarm, LosesNothingWithoutAJournalAnyMore) {
