@@ -4,9 +4,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "cli/command.hpp"
 #include "cli/text.hpp"
@@ -16,9 +19,12 @@
 namespace weft::cli {
 namespace {
 
+constexpr unsigned max_jobs = 256;
+
 struct Wishes {
     std::string what, seeds = "1-1000", seed, consistency = "both", faults = "all";
-    bool beyond = false, trace = false, as_json = false;
+    unsigned jobs = 0;  ///< 0: one for every processor
+    bool beyond = false, go_on = false, trace = false, as_json = false;
 };
 
 struct Seeds {
@@ -50,15 +56,15 @@ public:
     double seconds() const {
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
     }
-    void tell(std::uint64_t seed) {
+    void tell(std::uint64_t seeds_done, std::size_t failures) {
         const auto now = std::chrono::steady_clock::now();
         if (!shown_ || now < next_) return;
         next_ = now + std::chrono::seconds(1);
-        const auto done = static_cast<double>(seed - seeds_.first + 1);
-        const auto left = static_cast<double>(seeds_.last - seed);
+        const auto done = static_cast<double>(seeds_done);
+        const auto left = static_cast<double>(seeds_.last - seeds_.first + 1 - seeds_done);
         const double rate = done / seconds();
-        fmt::print(stderr, "\r{:.0f} seeds, {:.0f} per second, {} to go        ", done, rate,
-                   show_duration(left / rate));
+        fmt::print(stderr, "\r{:.0f} seeds, {} failed, {:.0f} per second, {} to go        ", done,
+                   failures, rate, show_duration(left / rate));
     }
     void end() const {
         if (shown_) fmt::print(stderr, "\r{:60}\r", "");
@@ -88,6 +94,9 @@ nlohmann::json document_of(const sim::RaidSwarm::Tally& tally) {
             {"disks_replaced", tally.wiped_disks},
             {"blackouts", tally.blackouts},
             {"blocks_healed", tally.healed_blocks},
+            {"reads_hedged", tally.hedged_reads},
+            {"copies_put_back", tally.put_backs},
+            {"copies_noticed", tally.noticed_put_backs},
             {"rebuilds", tally.rebuilds},
             {"stops", tally.stops}};
 }
@@ -121,7 +130,7 @@ std::string text_of(const sim::ArraySwarm::Tally& tally) {
         tally.host_deaths);
 }
 
-/// The one that failed, and how.
+/// A seed that failed, and how.
 struct Failure {
     std::uint64_t seed = 0;
     std::string habits, options;  ///< options: those that run it again
@@ -133,43 +142,83 @@ std::string replay_of(const Wishes& wishes, const Failure& failure) {
                        failure.options);
 }
 
-int report(const Wishes& wishes, Seeds seeds, const auto& tally, double seconds,
-           const std::optional<Failure>& failure) {
-    if (wishes.as_json) {
-        auto document = document_of(tally);
-        document["first_seed"] = seeds.first;
-        document["last_seed"] = failure ? failure->seed : seeds.last;
-        document["seconds"] = seconds;
-        document["violations"] = failure ? failure->complaints : std::vector<std::string>{};
-        if (failure) document["replay"] = replay_of(wishes, *failure);
-        fmt::print("{}\n", show_json(document));
-        return failure ? refused : done;
-    }
-    if (failure) {
-        fmt::print("Seed {}: {}\n", failure->seed, failure->habits);
-        for (const auto& complaint : failure->complaints) fmt::print("    {}\n", complaint);
-        fmt::print("replay: {}\n", replay_of(wishes, *failure));
-        return refused;
-    }
-    const auto count = seeds.last - seeds.first + 1;
-    fmt::print("{} {} in {}: nothing lost. {}.\n", count, count == 1 ? "seed" : "seeds",
-               show_duration(seconds), text_of(tally));
-    return done;
+void print_failure(const Wishes& wishes, const Failure& failure) {
+    fmt::print("Seed {}: {}\n", failure.seed, failure.habits);
+    for (const auto& complaint : failure.complaints) fmt::print("    {}\n", complaint);
+    fmt::print("replay: {}\n", replay_of(wishes, failure));
 }
 
-/// `run_one(seed, tally)` gives the failure, if it was one.
+/// What became of all of them, or of those up to the first that failed.
+template <class Tally>
+struct Outcome {
+    Tally tally;
+    std::uint64_t seeds_run = 0;
+    double seconds = 0;
+    std::vector<Failure> failures;
+};
+
+int report(const Wishes& wishes, Seeds seeds, const auto& outcome) {
+    const auto& failures = outcome.failures;
+    const int status = failures.empty() ? done : refused;
+    if (wishes.as_json) {
+        auto document = document_of(outcome.tally);
+        document["first_seed"] = seeds.first;
+        document["last_seed"] = seeds.last;
+        document["seeds_run"] = outcome.seeds_run;
+        document["seconds"] = outcome.seconds;
+        document["failures"] = nlohmann::json::array();
+        for (const auto& failure : failures)
+            document["failures"].push_back({{"seed", failure.seed},
+                                            {"violations", failure.complaints},
+                                            {"replay", replay_of(wishes, failure)}});
+        fmt::print("{}\n", show_json(document));
+        return status;
+    }
+    for (const auto& failure : failures) print_failure(wishes, failure);
+    if (!failures.empty() && !wishes.go_on) return status;
+    fmt::print("{} {} in {}: {}. {}.\n", outcome.seeds_run,
+               outcome.seeds_run == 1 ? "seed" : "seeds", show_duration(outcome.seconds),
+               failures.empty() ? "nothing lost" : fmt::format("{} failed", failures.size()),
+               text_of(outcome.tally));
+    return status;
+}
+
+/// `run_one(seed, tally)` gives the failure, if it was one. Every run is a world of its own, so
+/// several go on at once; seeds are begun in order, so the first that fails is always the same.
 template <class Tally>
 int run_all(const Wishes& wishes, Seeds seeds, auto run_one) {
-    Tally tally;
+    Outcome<Tally> outcome;
     Progress progress(seeds, !wishes.as_json && !wishes.trace);
-    std::optional<Failure> failure;
-    for (auto seed = seeds.first;; ++seed) {
-        failure = run_one(seed, tally);
-        progress.tell(seed);
-        if (failure || seed == seeds.last) break;
+    std::mutex mutex;  // of all that is shared, which is the following and the above
+    auto next = seeds.first;
+    bool is_over = false;
+    auto work = [&] {
+        std::unique_lock lock(mutex);
+        while (!is_over) {
+            const auto seed = next++;
+            is_over = seed == seeds.last;
+            lock.unlock();
+            Tally tally;
+            auto failure = run_one(seed, tally);
+            lock.lock();
+            outcome.tally.add(tally);
+            ++outcome.seeds_run;
+            is_over = is_over || (failure && !wishes.go_on);
+            if (failure) outcome.failures.push_back(std::move(*failure));
+            progress.tell(outcome.seeds_run, outcome.failures.size());
+        }
+    };
+    {
+        const auto jobs = wishes.jobs != 0 ? wishes.jobs : std::thread::hardware_concurrency();
+        std::vector<std::jthread> others;
+        for (unsigned i = 1; !wishes.trace && i < jobs; ++i) others.emplace_back(work);
+        work();
     }
     progress.end();
-    return report(wishes, seeds, tally, progress.seconds(), failure);
+    outcome.seconds = progress.seconds();
+    std::ranges::sort(outcome.failures, {}, &Failure::seed);
+    if (!wishes.go_on && outcome.failures.size() > 1) outcome.failures.resize(1);
+    return report(wishes, seeds, outcome);
 }
 
 void print_line(const std::string& line) {
@@ -239,6 +288,11 @@ int sim_run(const Command& self, const Arguments& arguments) {
         ->check(CLI::IsMember({"all", "first"}));
     options.add_flag("--beyond", wishes.beyond,
                      "take away more boxes than a volume can do without: it must stop");
+    options.add_flag("--go-on", wishes.go_on, "after a seed that fails, too, and list all of them");
+    options
+        .add_option("--jobs", wishes.jobs,
+                    "so many seeds at once; one for every processor if not given")
+        ->check(CLI::Range(1U, max_jobs));
     options.add_flag("--trace", wishes.trace, "print what happens");
     options.add_flag("--json", wishes.as_json, "as a JSON document");
     if (auto leave = parse(self, options, arguments)) return *leave;

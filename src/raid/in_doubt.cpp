@@ -31,7 +31,6 @@ Resolution described(wire::TransactionNumber transaction,
         for (const auto& record : box.transactions) {
             if (record.transaction != transaction || record.participants == 0) continue;
             resolution.participants |= record.participants;
-            resolution.generation = record.generation;
             resolution.restores = record.restores;
             resolution.host_identity = record.host_identity;
             resolution.host_command = record.host_command;
@@ -40,12 +39,6 @@ Resolution described(wire::TransactionNumber transaction,
         }
     }
     return resolution;
-}
-
-/// Whether the part in this place is younger than what is in doubt.
-bool came_later(const Newcomers& newcomers, std::uint8_t place, wire::Generation generation) {
-    const auto found = newcomers.find(place);
-    return found != newcomers.end() && generation < found->second;
 }
 
 /// Whether these have prepared the same, as far as they say.
@@ -74,7 +67,7 @@ bool is_committed(std::span<const Knowledge> survivors) {
 }
 
 std::vector<Resolution> resolve(Mask members, const std::map<std::uint8_t, Recalled>& recalled,
-                                const Newcomers& newcomers, Mask copies) {
+                                Mask copies) {
     std::vector<wire::TransactionNumber> all;
     for (const auto& [place, box] : recalled)
         for (const auto& record : box.transactions) all.push_back(record.transaction);
@@ -86,7 +79,6 @@ std::vector<Resolution> resolve(Mask members, const std::map<std::uint8_t, Recal
         std::vector<Knowledge> survivors;
         for (const auto& [place, box] : recalled) {
             if (!contains(members & resolution.participants, place)) continue;
-            if (came_later(newcomers, place, resolution.generation)) continue;
             survivors.push_back(knowledge(box, transaction));
             if (survivors.back() == Knowledge::prepared) resolution.to_tell |= only(place);
         }

@@ -12,9 +12,6 @@
 // one to another a controller would have noticed before it answered, so it has not. And what was
 // only made anew from the others nobody was answered for: it is undone unless somebody has heard
 // that it was decided, since nobody can say any more whether it was right.
-//
-// Who takes part is said by place. A box that was given the place later, or the same box with an
-// empty disk, has prepared nothing of what is older than its part: it has no voice in that either.
 #pragma once
 
 #include <map>
@@ -35,8 +32,7 @@ bool is_committed(std::span<const Knowledge> survivors);
 struct Resolution {
     wire::TransactionNumber transaction{};
     bool commits = false;
-    bool restores = false;          ///< what was there before, from the others
-    wire::Generation generation{};  ///< in which it was prepared
+    bool restores = false;  ///< what was there before, from the others
     Mask participants = 0;
     Mask to_tell = 0;  ///< members who have prepared it, and have not heard how it ended
     std::uint64_t home = 0, home_end = 0;  ///< all it changes lies between, on any box
@@ -46,13 +42,9 @@ struct Resolution {
     bool operator==(const Resolution&) const = default;
 };
 
-/// From which generation on the box of a place has had its part, of places where that is not long
-/// ago.
-using Newcomers = std::map<std::uint8_t, wire::Generation>;
-
 /// Of everything the members recall, from the oldest on. `recalled` has every one of `members`, by
 /// their places. `copies`: those of a mirror that have all there is.
 std::vector<Resolution> resolve(Mask members, const std::map<std::uint8_t, Recalled>& recalled,
-                                const Newcomers& newcomers = {}, Mask copies = 0);
+                                Mask copies = 0);
 
 }  // namespace weft::raid

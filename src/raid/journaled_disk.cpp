@@ -38,8 +38,11 @@ bool restores(const JournalHead& head) {
            std::ranges::all_of(head.extents, &wire::ArrayJournalExtent::restores);
 }
 
-/// Of what a record holds, never 0.
+/// Of what a record holds; 0 where somebody may have decided it without having compared it all.
 std::uint32_t sum_of(const JournalHead& head) {
+    if (head.extents.empty() ||
+        !std::ranges::all_of(head.extents, &wire::ArrayJournalExtent::compared))
+        return 0;
     std::uint32_t row = 0;
     std::span<const std::uint32_t> checksums(head.checksums);
     for (const auto& extent : head.extents) {
@@ -187,6 +190,7 @@ void JournaledDisk::abort(Transaction transaction, Told told) {
 
 void JournaledDisk::decide(Transaction transaction, Known& known, State decision) {
     known.decision = decision;
+    known.mark_sequence = journal_.next_sequence();  // or later: it is written with others
     ++known.under_way;
     journal_.mark({.transaction = transaction, .state = decision}, [this, transaction](
                                                                        Result<JournalEntry> entry) {
@@ -300,7 +304,7 @@ Recalled JournaledDisk::recall() const {
                                  .participants = record.participants,
                                  .state = *state,
                                  .restores = restores(known.head),
-                                 .sum = known.head.extents.empty() ? 0 : sum_of(known.head)};
+                                 .sum = sum_of(known.head)};
         std::uint64_t end = 0;
         said.home = known.head.extents.empty() ? 0 : ~std::uint64_t{0};
         for (const auto& extent : known.head.extents) {

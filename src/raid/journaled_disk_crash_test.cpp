@@ -296,5 +296,11 @@ TEST(JournaledDisk, KeepsWhatItToldWheneverThePowerGoes) {
     });
 }
 
+/// Of marks that were written together one is told first, and room is made then: what the others
+/// committed was taken for home, and was not.
+TEST(JournaledDisk, MakesNoRoomOfWhatIsCommittedAndNotHome) {
+    Crashes(15, 40).run();
+}
+
 }  // namespace
 }  // namespace weft::raid

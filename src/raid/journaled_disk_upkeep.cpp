@@ -40,11 +40,12 @@ void JournaledDisk::consider_checkpoint() {
     });
 }
 
-/// Marks below it: what they committed is home, if not yet flushed.
+/// Marks below it: what they committed is home, if not yet flushed. Of those written together one
+/// is told first: the others may be lasting, and nobody here knows it yet.
 std::uint64_t JournaledDisk::applied_by_now() const {
     std::uint64_t applied = journal_.lasting();
     for (const auto& [transaction, known] : known_)
-        if (known.decision == State::committed && known.mark_is_lasting && !known.is_home)
+        if (known.decision == State::committed && !known.is_home)
             applied = std::min(applied, known.mark_sequence);
     return applied;
 }

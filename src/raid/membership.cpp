@@ -22,13 +22,8 @@ Trouble trouble_of(const BoxFacts& box) {
     return box.missed ? Trouble::missed : Trouble::none;
 }
 
-wire::Generation generation_after(const wire::ArrayVolume& volume) {
-    return wire::Generation{static_cast<std::uint64_t>(volume.generation) + 1};
-}
-
-wire::ArrayMember next_member(const wire::ArrayVolume& volume, std::uint8_t place,
-                              const BoxFacts& box, bool whole) {
-    wire::ArrayMember member = volume.members[place];
+wire::ArrayMember next_member(wire::ArrayMember member, const BoxFacts& box, bool whole,
+                              bool closed) {
     const bool there = box.up && !box.failed;
     switch (member.state) {
         case ArrayMemberState::current:
@@ -40,9 +35,7 @@ wire::ArrayMember next_member(const wire::ArrayVolume& volume, std::uint8_t plac
                 member.state = ArrayMemberState::current;
             break;
         case ArrayMemberState::absent:
-            if (!there) break;
-            member.state = ArrayMemberState::rebuilding;
-            if (!box.has_part) member.since = generation_after(volume);
+            if (there && !closed) member.state = ArrayMemberState::rebuilding;
             break;
         case ArrayMemberState::none:
             break;
@@ -83,25 +76,32 @@ std::optional<wire::ArrayVolume> next_volume(const wire::ArrayVolume& volume,
     for (std::uint8_t place = 0; place < volume.boxes; ++place) {
         wire::ArrayMember& member = next.members[place];
         const auto box = facts_of(boxes, member.box);
-        auto replaced = wishes.replacements.find(place);
-        const bool free = member.state != ArrayMemberState::current || can_lose(next, place);
-        if (replaced != wishes.replacements.end() && replaced->second != member.box && free) {
-            const auto newcomer = facts_of(boxes, replaced->second);
-            if (newcomer.up && !newcomer.failed) {
-                member = {.box = replaced->second,
-                          .state = ArrayMemberState::rebuilding,
-                          .rebuilt_stripes = 0,
-                          .failed = false,
-                          .since = generation_after(volume)};
-                continue;
-            }
+        const bool closed = contains(wishes.closed, place);
+        const auto wished = wishes.replacements.find(place);
+        const auto newcomer =
+            wished == wishes.replacements.end() ? BoxFacts{} : facts_of(boxes, wished->second);
+        const bool is_replaced =
+            newcomer.up && !newcomer.failed && wished->second != member.box &&
+            (member.state != ArrayMemberState::current || can_lose(next, place));
+        // First who had it is counted out: the newcomer knows nothing of what was begun with that
+        // one, and must not be taken for it.
+        if (is_replaced && member.state != ArrayMemberState::absent) {
+            member.state = ArrayMemberState::absent;
+            member.failed = box.failed;
+        } else if (is_replaced && !closed) {
+            member = {.box = wished->second,
+                      .state = ArrayMemberState::rebuilding,
+                      .rebuilt_stripes = 0,
+                      .failed = false,
+                      .since = {}};
+        } else {
+            member = next_member(member, box, contains(wishes.whole, place), closed);
         }
-        member = next_member(next, place, box, contains(wishes.whole, place));
     }
     lose_members(next, boxes);
     if (wishes.stripes) next.stripes = *wishes.stripes;
     if (next == volume) return std::nullopt;
-    next.generation = generation_after(volume);
+    next.generation = wire::Generation{static_cast<std::uint64_t>(volume.generation) + 1};
     return next;
 }
 

@@ -22,6 +22,7 @@ struct BoxFacts {
 struct MembershipWishes {
     std::map<std::uint8_t, wire::BoxIdentity> replacements;  ///< by place
     Mask whole = 0;                                          ///< places that are rebuilt
+    Mask closed = 0;  ///< places that nobody takes yet: what was begun there has not ended
     std::optional<std::uint64_t> stripes;
 };
 

@@ -88,25 +88,26 @@ TEST_F(Membership, LeavesAFailedBoxOut) {
 TEST_F(Membership, GivesAPlaceToAnother) {
     boxes[box(9)] = {.up = true};
     wishes.replacements[1] = box(9);
+    wishes.closed = 0b1111;
     EXPECT_TRUE(step()) << "the old one may still be there: it is replaced all the same";
+    EXPECT_EQ(state(1), ArrayMemberState::absent);
+    EXPECT_FALSE(step()) << "what was begun with the old one has not ended";
+    wishes.closed &= ~only(1);
+    EXPECT_TRUE(step());
     EXPECT_EQ(volume.members[1].box, box(9));
     EXPECT_EQ(state(1), ArrayMemberState::rebuilding);
-    EXPECT_EQ(volume.members[1].since, volume.generation) << "what is older it has no say in";
     EXPECT_FALSE(step());
 }
 
-TEST_F(Membership, RemembersSinceWhenABoxHasItsPart) {
-    boxes[box(1)].missed = true;
-    EXPECT_TRUE(step());
-    boxes[box(1)].missed = false;
-    auto before = volume;
-    EXPECT_TRUE(step());
-    EXPECT_EQ(volume.members[1].since, wire::Generation{}) << "the one it always had";
-    volume = before;
+TEST_F(Membership, LetsNobodyInBeforeWhatWasBegunWithHimHasEnded) {
     boxes[box(1)].has_part = false;
+    wishes.closed = only(1);
+    EXPECT_TRUE(step());
+    EXPECT_EQ(state(1), ArrayMemberState::absent);
+    EXPECT_FALSE(step());
+    wishes.closed = 0;
     EXPECT_TRUE(step());
     EXPECT_EQ(state(1), ArrayMemberState::rebuilding);
-    EXPECT_EQ(volume.members[1].since, volume.generation);
 }
 
 TEST_F(Membership, DoesNotReplaceWhatTheVolumeNeeds) {

@@ -72,6 +72,10 @@ void VolumeManager::Life::box_up(const wire::BoxIdentity& identity, const BoxSta
         if (volume_.members[*place].state != ArrayMemberState::absent)
             box.facts.missed = places_[*place].missed = true;
     }
+    // Whatever it had been given is gone, so it is counted out first: its rebuild begins again.
+    if (place && !standing.has_part &&
+        volume_.members[*place].state == ArrayMemberState::rebuilding)
+        box.facts.missed = places_[*place].missed = true;
     box.has_session = true;
     box.ails = false;
     box.facts.has_part = standing.has_part;
@@ -286,7 +290,7 @@ void VolumeManager::Life::judge_complaints() {
             count_out(suspect, why);
     const auto blame = blamed();
     complaints_.clear();
-    if (is_changing() || next_volume(volume_, facts(), wishes_)) {
+    if (is_changing() || next_volume(volume_, facts(), wishes())) {
         // set_volume() follows, and all is tried again; nobody more is to blame until then, however
         // long the store takes. If the change is called off nothing follows.
         retry_timer_.ask(1s);

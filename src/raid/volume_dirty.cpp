@@ -124,7 +124,9 @@ DirtyRecord VolumeManager::Life::dirty_record(std::uint8_t place, LastingMap& ma
     return record;
 }
 
-/// With a change of membership: a map for who leaves, and none any more for who has everything.
+/// With a change of membership: a map for who leaves, and none any more for who has everything. Who
+/// comes back with an empty part lacks more than it did when it left, and that must be lasting
+/// before the part is made: afterwards nothing tells it from one that only missed something.
 void VolumeManager::Life::keep_lacks(const wire::ArrayVolume& next,
                                      std::vector<MetadataChange>& changes) {
     for (std::uint8_t i = 0; i < next.boxes; ++i) {
@@ -133,7 +135,7 @@ void VolumeManager::Life::keep_lacks(const wire::ArrayVolume& next,
         const auto name = dirty_record_name(next.volume, i);
         if (is.state == ArrayMemberState::current || was.box != is.box) {
             if (place.lasting) changes.push_back({name, std::nullopt});
-        } else if (is.state == ArrayMemberState::absent && was.state != is.state) {
+        } else if (was.state != is.state) {
             if (!place.lasting) place.lasting.emplace(volume_.stripes);
             place.lasting->want(lacks_of(i, applied_.members[i]));
             changes.push_back({name, encode_dirty_record(dirty_record(i, *place.lasting))});

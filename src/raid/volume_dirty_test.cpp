@@ -101,6 +101,37 @@ TEST_P(EveryConsistency, GivesABoxWhatItLacksUnderTheNextControllerToo) {
     EXPECT_FALSE(kept_map(volume, 2)) << "it lacks nothing any more";
 }
 
+TEST_P(EveryConsistency, GivesABoxWithAnEmptyPartEverythingUnderTheNextControllerToo) {
+    ManagedVolume volume(Level::raid5, 5, 1, {}, GetParam());
+    fill(volume);
+    volume.wipe(2);
+    volume.submit(HostOperation::write, {0, 4096});
+    volume.expect_all_right();
+    volume.bring(2);
+    ASSERT_TRUE(volume.run_until([&] { return volume.boxes[2] != nullptr; }));
+    volume.replace_controller();  // to which it is a box like any other
+    volume.expect_whole();
+}
+
+TEST_P(EveryConsistency, BeginsAgainWithABoxThatLosesItsDiskWhileItIsRebuilt) {
+    ManagedVolume volume(Level::raid5, 5, 1, {}, GetParam());
+    fill(volume);
+    volume.wipe(2);
+    volume.pass(std::chrono::seconds(1));
+    volume.bring(2);
+    auto saved = [&] {
+        const auto record =
+            volume.kept.find(rebuild_record_name(volume.manager->volume().volume, 2));
+        return record != volume.kept.end() &&
+               parse_record<wire::ArrayRebuildRecord>(record->second)->stripes >= 3;
+    };
+    ASSERT_TRUE(volume.run_until(saved));
+    volume.wipe(2);
+    volume.replace_controller();  // which has not seen it go
+    volume.bring(2);
+    volume.expect_whole();
+}
+
 TEST(VolumeDirty, GoesOnGivingABoxWhatItLacks) {
     ManagedVolume volume(Level::raid5, 5, 1);
     const std::uint64_t stripe = volume.layout.stripe_bytes();

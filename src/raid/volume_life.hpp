@@ -61,7 +61,6 @@ private:
         bool must_end = false;                        ///< what is left open there, once that may be
         bool greeted = false;              ///< in this session; it is up unless it is held back
         std::optional<Recalled> recalled;  ///< of its journal, in this session
-        wire::TransactionNumber returned_at{};  ///< the last that was begun when it was greeted
         unsigned complaints = 0;
         bool ails = false;           ///< it would be counted out if anybody could do without it
         unsigned refusals = 0;       ///< in a row, of what the volume is
@@ -92,6 +91,7 @@ private:
         std::optional<LastingMap> lasting;  ///< the same as the store has it, until it is whole
         bool missed = false;                ///< its box was away since the engine last heard of it
         bool blank = false;                 ///< its box has just been given an empty part
+        wire::TransactionNumber left_at{};  ///< the last that was begun when it became absent
         std::optional<Rebuild> rebuild;     ///< of one that is being rebuilt
         std::uint64_t rebuilds = 0;         ///< begun: tells the work of one from that of another
         std::uint64_t lasting_mark = 0;     ///< stripes of it that outlive the power
@@ -151,6 +151,7 @@ private:
     void told(const Told& what, const wire::ArrayAnswer& answer);
     bool can_serve() const;
     void apply();
+    bool is_blank(std::uint8_t index) const;
     RegionMap lacks_of(std::uint8_t index, const wire::ArrayMember& was) const;
     void take_places(const wire::ArrayVolume& before);
     void leave_place(std::uint8_t index);
@@ -234,6 +235,8 @@ private:
     bool tell_outcome(const Resolution& resolution);
     void outcome_told(const Told& what, const wire::ArrayAnswer& answer);
     void let_in_who_may();
+    bool is_closed(std::uint8_t place) const;
+    MembershipWishes wishes() const;
     void owes_end(const wire::BoxIdentity& box, wire::TransactionNumber transaction) override;
     std::optional<wire::TransactionNumber> owed_end() const override;
 

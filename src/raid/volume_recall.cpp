@@ -5,10 +5,11 @@
 // prepared what was decided meanwhile: that is the engine's to tell it. Whoever was counted out
 // drops what it was not told the end of, and lacks it.
 //
-// Two things keep that rule true. A box that was counted out is let in again only when everything
-// begun before its return has ended at the others: else it would count as one who takes part in a
-// write that it no longer has, and the next controller would undo what was answered. And what a box
-// that may return has not ended is not settled: see VolumeEngine::settled().
+// Two things keep that rule true. The place of a box that was counted out stays empty until
+// everything begun with it has ended at the others: whoever takes it, the same box that has dropped
+// what it had, or one with an empty part, or another, would count as one who takes part in a write
+// that it does not have, and the next controller would undo what was answered. And what a box that
+// may return has not ended is not settled: see VolumeEngine::settled().
 #include <algorithm>
 
 #include "raid/volume_life.hpp"
@@ -58,7 +59,6 @@ void VolumeManager::Life::recalled(const Told& what, const wire::ArrayAnswer& an
             box.left_open.insert(record.transaction);
     }
     box.recalled = std::move(*known);
-    box.returned_at = engine_.last_transaction();
     box.must_end = true;
     end_what_may_be();
 }
@@ -162,7 +162,6 @@ bool VolumeManager::Life::resolve_what_is_in_doubt() {
     const bool is_mirror = layout_of(volume_)->level() == Level::mirror;
     Mask members = 0, copies = 0;
     std::map<std::uint8_t, Recalled> known;
-    Newcomers newcomers;
     for (std::uint8_t i = 0; i < volume_.boxes; ++i) {
         // What a part of the past does not know says nothing of what was prepared, also once it is
         // a member again that is being rebuilt.
@@ -170,12 +169,7 @@ bool VolumeManager::Life::resolve_what_is_in_doubt() {
             continue;
         const BoxState* box = state_of(i);
         members |= only(i);
-        // Once it is whole nothing is in doubt any more that is older than its part: what was
-        // locked then it has been given since.
-        if (volume_.members[i].state == ArrayMemberState::rebuilding)
-            newcomers[i] = volume_.members[i].since;
-        else if (is_mirror)
-            copies |= only(i);
+        if (is_mirror && volume_.members[i].state == ArrayMemberState::current) copies |= only(i);
         if (box && box->recalled) known[i] = *box->recalled;
         if (!box || (!box->recalled && box->facts.has_part)) return false;
     }
@@ -185,7 +179,7 @@ bool VolumeManager::Life::resolve_what_is_in_doubt() {
         return false;
     }
     bool all_told = true;
-    const auto resolutions = resolve(members, known, newcomers, copies);
+    const auto resolutions = resolve(members, known, copies);
     for (const auto& resolution : resolutions) {
         if (resolution.commits) {
             engine_.executed().note(resolution.host_identity, resolution.host_command);
@@ -233,17 +227,28 @@ void VolumeManager::Life::outcome_told(const Told& what, const wire::ArrayAnswer
         say_of(VolumeEventKind::box_failed, *place, answer.outcome);
 }
 
-/// Greeted, a box is up; one that was counted out must wait, see above.
+/// Greeted, a box is up. Whether one that was counted out becomes a member again is asked then.
 void VolumeManager::Life::let_in_who_may() {
     end_what_may_be();
     for (auto& [identity, box] : boxes_) {
         if (!box.greeted || box.facts.up) continue;
-        const bool held = has_journal() && place_of(identity) && !is_counted_on(identity) &&
-                          (!resolved_ || engine_.settled() <= box.returned_at);
-        if (held) continue;
         box.facts.up = true;
         changed_ = true;
     }
+}
+
+/// The engine knows that nobody is there, and what it had begun when somebody was has ended: see
+/// above.
+bool VolumeManager::Life::is_closed(std::uint8_t place) const {
+    if (applied_.members[place].state != ArrayMemberState::absent) return true;
+    return has_journal() && (!resolved_ || engine_.settled() <= places_[place].left_at);
+}
+
+MembershipWishes VolumeManager::Life::wishes() const {
+    MembershipWishes wishes = wishes_;
+    for (std::uint8_t i = 0; i < volume_.boxes; ++i)
+        if (is_closed(i)) wishes.closed |= only(i);
+    return wishes;
 }
 
 void VolumeManager::Life::owes_end(const wire::BoxIdentity& box,

@@ -36,7 +36,7 @@ void VolumeManager::Life::settle() {
             told_, [](const auto& told) { return told.second.what == Told::What::volume; }))
         return;
     if (starting_ && !starts_yet()) return;
-    if (auto next = next_volume(volume_, facts(), wishes_)) return keep(*next);
+    if (auto next = next_volume(volume_, facts(), wishes())) return keep(*next);
     for (std::uint8_t i = 0; i < volume_.boxes; ++i) {
         const BoxState* box = state_of(i);
         if (volume_.members[i].state == ArrayMemberState::current && box && box->facts.up &&
@@ -276,12 +276,19 @@ void VolumeManager::Life::apply() {
     (void)engine_.set_volume(cluster_, epoch_, volume_, health());
 }
 
+/// Its part is empty, or is about to be made, or says nothing of what it lacks.
+bool VolumeManager::Life::is_blank(std::uint8_t index) const {
+    const auto box = boxes_.find(volume_.members[index].box);
+    return places_[index].blank ||
+           (box != boxes_.end() && box->second.facts.up && !box->second.facts.has_part);
+}
+
 /// From here on the engine leaves out who has become absent: what it will lack is counted from now,
 /// and begins with all that it may not have kept.
 RegionMap VolumeManager::Life::lacks_of(std::uint8_t index, const wire::ArrayMember& was) const {
     const Place& place = places_[index];
     RegionMap lacks(volume_.stripes);
-    if (was.box != volume_.members[index].box || place.blank) {
+    if (was.box != volume_.members[index].box || is_blank(index)) {
         lacks.add_from(0);
         return lacks;
     }
@@ -319,6 +326,7 @@ void VolumeManager::Life::take_places(const wire::ArrayVolume& before) {
 void VolumeManager::Life::leave_place(std::uint8_t index) {
     const auto& identity = volume_.members[index].box;
     BoxState& box = boxes_[identity];
+    places_[index].left_at = engine_.last_transaction();
     // What it has prepared and not heard of again it must drop before it is a member once more.
     if (has_journal() && box.has_session) {
         box.facts.up = false;

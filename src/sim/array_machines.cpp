@@ -46,7 +46,7 @@ ArrayMachines::~ArrayMachines() {
     // whoever looks for leaks.
     if (all) return;
     complaints_.add("S14: a node that was told to stop does not become quiet");
-    static auto& left_behind = *new std::deque<Remains>;
+    thread_local auto& left_behind = *new std::deque<Remains>;
     for (auto& each : remains_) left_behind.push_back(std::move(each));
 }
 

@@ -418,4 +418,21 @@ bool RaidCluster::pass_time() {
     return true;
 }
 
+/// Not so long that somebody could give up.
+void RaidCluster::pass_a_moment() {
+    constexpr auto moment = std::chrono::seconds(2);
+    const auto due = manager_->deadline();
+    const auto state = manager_->status().state;
+    if (state == raid::VolumeState::starting || state == raid::VolumeState::stopped) return;
+    if (!due || *due > now_ + moment) return;
+    now_ = std::max(now_, *due);
+    manager_->tick(now_);
+}
+
+std::uint64_t RaidCluster::hedged_reads() const {
+    std::uint64_t reads = 0;
+    for (const auto& office : offices_) reads += office->manager.status().counters.hedged_reads;
+    return reads;
+}
+
 }  // namespace weft::sim

@@ -116,6 +116,8 @@ public:
     void take_over(bool old_goes_on);
     /// Its disk is another, and empty.
     void wipe(unsigned i);
+    /// Its disk is as it was once.
+    void put_back(unsigned i, std::span<const std::byte> image);
     /// A box that is up and has no part takes a place, as people or needs_spare() want it.
     Result<void> replace(std::uint8_t place);
 
@@ -139,6 +141,8 @@ public:
 
     /// To the next moment something is due; false if nothing is.
     bool pass_time();
+    /// The same while messages are on their way, if it is soon: answers are late.
+    void pass_a_moment();
     /// The shortest of all waits: until marks go to a disk that nothing else has taken along.
     bool write_marks();
 
@@ -172,6 +176,8 @@ public:
     /// What becomes of what is written to a machine's disk.
     std::function<RaidDisk::Fate(unsigned i, std::uint64_t offset, std::size_t size)> write_fate;
     std::function<void(const raid::VolumeEvent&)> on_event;
+    /// By all controllers.
+    std::uint64_t hedged_reads() const;
     /// Octets moved by all who are there, since they began.
     std::uint64_t transferred() const;
 

@@ -29,6 +29,16 @@ void RaidCluster::wipe(unsigned i) {
     old_disks_.push_back(std::move(place.disk));
 }
 
+void RaidCluster::put_back(unsigned i, std::span<const std::byte> image) {
+    cut_power(i);
+    auto& place = places_[i];
+    if (!place.machine) return;
+    place.machine->vanish();
+    place.disk->put_back(image);
+    start_machine(i);
+    place.machine->recover();
+}
+
 std::optional<unsigned> RaidCluster::free_spare() const {
     for (unsigned i = 0; i < machines(); ++i)
         if (places_[i].session != 0 && !places_[i].machine && !place_of(i)) return i;

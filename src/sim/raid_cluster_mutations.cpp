@@ -63,9 +63,13 @@ void RaidCluster::tamper_with(const Carried& carried, wire::ArrayAnswer& answer,
         answer.row_digest = 0, answer.diagonal_digests = {};
     if (data.empty()) return;
     if (mutation_ == RaidMutation::recall_finds_nothing) data = raid::encode_recall({});
-    if (mutation_ != RaidMutation::all_must_have_prepared) return;
     auto recalled = raid::parse_recall(data);
     if (!recalled) return;
+    if (mutation_ == RaidMutation::copies_are_believed) {
+        recalled->settled = wire::TransactionNumber{~std::uint64_t{0}};
+        data = raid::encode_recall(*recalled);
+    }
+    if (mutation_ != RaidMutation::all_must_have_prepared) return;
     raid::Mask members = 0;
     const auto& volume = manager_->volume();
     for (std::uint8_t each = 0; each < volume.boxes; ++each)

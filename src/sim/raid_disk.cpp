@@ -155,6 +155,14 @@ void RaidDisk::power_cut() {
     forget();
 }
 
+void RaidDisk::put_back(std::span<const std::byte> image) {
+    forget();
+    std::ranges::copy(image, octets_.all().begin());
+    make_stable();
+    damaged_.clear();
+    damaged_at_rest_.clear();
+}
+
 void RaidDisk::make_stable() {
     unstable_.clear();
     std::ranges::copy(octets_.all(), stable_.all().begin());

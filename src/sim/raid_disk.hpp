@@ -46,6 +46,9 @@ public:
     std::optional<Unstable> when_power_goes;
     /// Nobody waits for anything it was asked before.
     void forget() { *alive_ = false, alive_ = std::make_shared<bool>(true); }
+    /// All of it that outlives the power, and what was so once: as people copy folders.
+    std::vector<std::byte> image() const { return {stable().begin(), stable().end()}; }
+    void put_back(std::span<const std::byte> image);
     /// As it is now it stays.
     void make_stable();
     void grow(std::uint64_t size);

@@ -73,7 +73,9 @@ void RaidHabits::draw_more(Random random) {
     const double strays = draw_rate(random, 8), spoiled = draw_rate(random, 6);
     const double outages = draw_rate(random, 4);
     late_transfers = draw_rate(random, 30);
-    if (beyond) replacements = wipes = 0;  // who is needed is not thrown away
+    hurry = draw_rate(random, 30);
+    double copies_put_back = draw_rate(random, 15);
+    if (beyond) replacements = wipes = copies_put_back = 0;  // who is needed is not thrown away
     if (consistency != wire::ArrayConsistency::journal) return;
     journal_blocks = blocks;
     late_repeats = lateness;
@@ -85,6 +87,7 @@ void RaidHabits::draw_more(Random random) {
     misdirected_writes = strays;
     damage = spoiled;
     blackouts = outages;
+    put_backs = copies_put_back;
 }
 
 std::string RaidHabits::to_text() const {

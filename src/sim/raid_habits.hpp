@@ -39,12 +39,14 @@ struct RaidHabits {
     std::uint64_t journal_blocks = 128;  ///< room for some twenty requests: full now and then
     double late_repeats = 0;             ///< in percent of the requests a new controller is sent
     double late_transfers = 0;           ///< what a box is sending comes when it was given up
+    double hurry = 0;                    ///< time passes while a box takes its own
     double replacements = 0, wipes = 0, full_disks = 0, scrubs = 0;
     double box_links = 0, host_links = 0;
     // Only with a journal: nothing else would notice, or make up for it.
     double rot = 0, checksum_rot = 0, superblock_rot = 0, lost_writes = 0, misdirected_writes = 0;
     double damage = 0;     ///< done to data on its way
     double blackouts = 0;  ///< all boxes restart at once
+    double put_backs = 0;  ///< a disk becomes what it was under the same controller
     double disasters = 0;  ///< a box and the controller are lost at once
 
     std::string to_text() const;

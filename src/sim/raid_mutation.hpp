@@ -24,6 +24,7 @@ enum class RaidMutation : std::uint8_t {
     dirty_map_is_stale,       ///< what is written without a box is not added to what it lacks
     checksums_see_nothing,    ///< blocks rot, and their checksum still matches
     tags_are_kept,            ///< a host's memory stays open when its request has ended
+    copies_are_believed,      ///< a box says that it knows all there was, and was put back
     checkpoints_run_ahead,    ///< what was rebuilt is noted as lasting, and is not flushed
 };
 

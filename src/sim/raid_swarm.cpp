@@ -28,6 +28,8 @@ void RaidSwarm::Tally::add(const Tally& other) {
     wiped_disks += other.wiped_disks, blackouts += other.blackouts;
     healed_blocks += other.healed_blocks, back_pressed += other.back_pressed;
     scrubs += other.scrubs, probes += other.probes;
+    hedged_reads += other.hedged_reads;
+    put_backs += other.put_backs, noticed_put_backs += other.noticed_put_backs;
 }
 
 RaidSwarm::RaidSwarm(std::uint64_t seed, RaidSwarmOptions options)
@@ -38,12 +40,15 @@ RaidSwarm::RaidSwarm(std::uint64_t seed, RaidSwarmOptions options)
       size_(habits_.stripes * cluster_.layout().stripe_bytes()),
       ledger_(complaints_, size_),
       hosts_(habits_.hosts),
-      faults_(~seed * 3) {
+      faults_(~seed * 3),
+      hurry_(~seed * 5),
+      copying_(~seed * 7) {
     for (unsigned i = 0; i < hosts_.size(); ++i) hosts_[i].number = i;
     cluster_.on_event = [this](const raid::VolumeEvent& event) {
         if (event.kind == raid::VolumeEventKind::rebuild_began) ++tally_.rebuilds;
         if (event.kind == raid::VolumeEventKind::stopped) ++tally_.stops;
         if (event.kind == raid::VolumeEventKind::block_healed) ++tally_.healed_blocks;
+        if (event.kind == raid::VolumeEventKind::box_put_back) ++tally_.noticed_put_backs;
         // Where two do not reach each other, data is meant to go by way of the controller.
         detours_ = detours_ || event.kind == raid::VolumeEventKind::link_broken ||
                    event.kind == raid::VolumeEventKind::host_cut_off;
@@ -83,6 +88,7 @@ void RaidSwarm::run() {
     tally_.steps = agenda_.steps();
     tally_.blocks_read = ledger_.blocks_read();
     tally_.back_pressed = cluster_.back_pressed;
+    tally_.hedged_reads = cluster_.hedged_reads();
 }
 
 void RaidSwarm::step() {
@@ -202,6 +208,7 @@ void RaidSwarm::go_on(std::uint64_t steps) {
     constexpr double seldom = 0.2;  // of the answers that are on their way so long
     for (; steps > 0; --steps) {
         if (!agenda_.step()) cluster_.pass_time();
+        if (!held_.empty() && hurry_.chance(habits_.hurry)) cluster_.pass_a_moment();
         if (unheard_ > 0 && faults_.chance(habits_.disasters * seldom)) strike();
     }
 }

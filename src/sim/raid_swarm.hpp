@@ -32,6 +32,7 @@ public:
         std::uint64_t links_cut = 0, rotten_blocks = 0, lost_writes = 0, strayed_writes = 0;
         std::uint64_t damaged_transfers = 0, replacements = 0, wiped_disks = 0, blackouts = 0;
         std::uint64_t healed_blocks = 0, back_pressed = 0, scrubs = 0, probes = 0;
+        std::uint64_t hedged_reads = 0, put_backs = 0, noticed_put_backs = 0;
         void add(const Tally& other);
     };
 
@@ -53,6 +54,13 @@ private:
     /// Asked of one controller.
     struct Attempt;
 
+    /// Of a box's disk, to be put back.
+    struct Copy {
+        unsigned box = 0;
+        std::uint64_t epoch = 0;
+        std::vector<std::byte> image;
+    };
+
     void say(const std::string& what);
     std::string standing();
     bool chance(double percent) { return agenda_.random.chance(percent); }
@@ -70,6 +78,7 @@ private:
     bool may_disturb(unsigned box);
     bool may_damage(unsigned box, std::uint64_t home);
     bool has_damage();
+    bool is_damage_open() const;
     void lose(unsigned box, bool power);
     void bring_one();
     void take_over();
@@ -84,6 +93,8 @@ private:
     void change_boxes(unsigned box);
     void strike();
     void strike_all();
+    void put_back(unsigned box);
+    bool all_are_up();
     void let_go(double percent);
     void go_on(std::uint64_t steps);
     template <class Condition>
@@ -117,7 +128,10 @@ private:
     std::map<std::uint8_t, unsigned> replacing_;  ///< places, and who has them until it is done
     bool is_fragile_ = false;                     ///< nothing more may go wrong until all is whole
     Random faults_;                               ///< for what draw_more() adds
-    unsigned to_lose_ = 0, to_stray_ = 0;         ///< so many of the next writes that may be
+    Random hurry_;                                ///< for time that passes amid everything
+    Random copying_;                              ///< for disks that are put back
+    std::optional<Copy> copy_;
+    unsigned to_lose_ = 0, to_stray_ = 0;  ///< so many of the next writes that may be
     bool has_cut_box_link_ = false;
     std::size_t unheard_ = 0;  ///< answers on their way to hosts
     bool is_damaging_ = false;

@@ -23,6 +23,7 @@ void RaidSwarm::disturb_more() {
     if (cluster_.has_part(box)) spoil(box);
     if (faults_.chance(habits_.disasters)) strike();
     strike_all();
+    put_back(box);
     if (faults_.chance(habits_.late_transfers) && may_disturb(box) && cluster_.is_up(box) &&
         cluster_.has_part(box)) {
         cluster_.machine(box).transfers.hold(true);
@@ -93,10 +94,7 @@ void RaidSwarm::spoil(unsigned box) {
     if (faults_.chance(habits_.misdirected_writes)) to_stray_ = 1;
     // A request that suffers from it twice nobody need make up for, nor one that is not compared.
     if (!faults_.chance(habits_.damage) || cluster_.damages > 0) return;
-    auto is_over = [](const auto& work) { return work->is_over; };
-    const auto first = works_.begin(), last = first + static_cast<std::ptrdiff_t>(damaged_);
-    if (!std::all_of(first, last, is_over) || !is_healthy() || is_troubled() || has_damage())
-        return;
+    if (is_damage_open() || !is_healthy() || is_troubled() || has_damage()) return;
     say("what box " + std::to_string(box) + " or another fetches next is damaged");
     cluster_.damages = 1;
     is_damaging_ = true;
@@ -162,6 +160,38 @@ void RaidSwarm::change_boxes(unsigned box) {
         away_.insert(box);
         disturbed_.insert(box);
     }
+}
+
+/// Only the controller that saw it last knows more than the copy: until it has looked at it, and
+/// what it found is lasting, nobody else takes office (docs/failures.md says what is not survived).
+void RaidSwarm::put_back(unsigned box) {
+    if (habits_.put_backs == 0) return;
+    if (!copy_ || copy_->epoch != cluster_.epoch() || !cluster_.has_part(copy_->box)) {
+        copy_.reset();
+        if (copying_.chance(30) && cluster_.has_part(box) && cluster_.disk(box).is_sound())
+            copy_ = {box, cluster_.epoch(), cluster_.disk(box).image()};
+        return;
+    }
+    if (!copying_.chance(habits_.put_backs) || !held_.empty()) return;
+    const auto copy = *std::exchange(copy_, std::nullopt);
+    const auto place = cluster_.place_of(copy.box);
+    if (!place || !may_disturb(copy.box) || !all_are_up()) return;
+    say("box " + std::to_string(copy.box) + " is put back from a copy");
+    ++tally_.put_backs;
+    const auto noticed_before = tally_.noticed_put_backs;
+    disturbed_.insert(copy.box);
+    cluster_.put_back(copy.box, copy.image);
+    cluster_.bring(copy.box);
+    auto was_looked_at = [&] {
+        if (tally_.noticed_put_backs == noticed_before) return agenda_.is_empty();
+        const auto member = cluster_.manager().status().members[*place];
+        return member.state != wire::ArrayMemberState::current;
+    };
+    if (!run_until(was_looked_at)) complaints_.add("L3: a box that was put back stays a member");
+}
+
+bool RaidSwarm::all_are_up() {
+    return std::ranges::all_of(cluster_.manager().status().members, &raid::MemberStatus::up);
 }
 
 // Everything at once.

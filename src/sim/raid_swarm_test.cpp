@@ -98,6 +98,8 @@ TEST(RaidSwarm, LosesNothingWithAJournalWhenDisksRotAndLieToo) {
     EXPECT_GT(all.wiped_disks, 20u);
     EXPECT_GT(all.blackouts, 1u);
     EXPECT_GT(all.back_pressed, 100u);
+    EXPECT_GT(all.hedged_reads, 20u);
+    EXPECT_GT(all.noticed_put_backs, 10u);
     EXPECT_GT(all.probes, 50u);
 }
 
@@ -195,6 +197,7 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{RaidMutation::transfers_are_damaged, journal, true, "TransfersAreDamaged"},
         Broken{RaidMutation::checksums_see_nothing, journal, true, "ChecksumsSeeNothing"},
         Broken{RaidMutation::tags_are_kept, journal, true, "TagsAreKept"},
+        Broken{RaidMutation::copies_are_believed, journal, true, "CopiesAreBelieved"},
         Broken{RaidMutation::dirty_map_is_stale, none, true, "DirtyMapIsStaleWithoutAJournal"},
         Broken{RaidMutation::checkpoints_run_ahead, none, true, "CheckpointsRunAhead"}),
     [](const auto& each) { return std::string(each.param.name); });

@@ -20,9 +20,7 @@ struct ArrayMember {
     ArrayMemberState state{};
     std::uint64_t rebuilt_stripes = 0;
     bool failed = false;  ///< of one that is absent: not taken back before somebody says so
-    /// That it knew of when it last became whole, or when it got an empty part: below, its disk is
-    /// old, and of what was prepared before that part was made it knows nothing.
-    Generation since{};
+    Generation since{};   ///< that it knew of when it last became whole: below, its disk is old
 
     static constexpr void describe(auto& v, auto& h) {
         v.nested("box", h.box);

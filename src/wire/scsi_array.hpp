@@ -242,7 +242,8 @@ struct ArrayRecalled {
     std::uint32_t participants = 0;
     ArrayTransactionState state{};
     bool restores = false;  ///< it was made anew from the others: nobody was answered for it
-    /// Of its blocks and their places, so that copies can be told apart. 0: it is not told.
+    /// Of its blocks and their places, so that copies can be told apart. 0: it was not to be
+    /// compared.
     std::uint32_t sum = 0;
 
     static constexpr void describe(auto& v, auto& h) {

@@ -170,6 +170,11 @@ public:
         sessions[i].boot += 100;
         boxes[i]->recover();
     }
+    /// Its disk is another one, and empty.
+    void wipe(unsigned i) {
+        drop(i);
+        bury(i);
+    }
     unsigned add_spare_box() {
         const auto i = static_cast<unsigned>(boxes.size());
         boxes.push_back(nullptr);
@@ -464,13 +469,15 @@ private:
         return raid::CommandTicket{static_cast<std::uint64_t>(ticket) | std::uint64_t{session}
                                                                             << 32};
     }
+    void bury(unsigned i) {
+        if (!boxes[i]) return;
+        boxes[i]->windows.vanish();
+        boxes[i]->on_answer = nullptr;
+        boxes[i]->on_data = nullptr;
+        graves.push_back(std::move(boxes[i]));  // disks and peers may still answer it
+    }
     void make_box(unsigned i, const wire::ArraySuperblock& superblock) {
-        if (boxes[i]) {
-            boxes[i]->windows.vanish();
-            boxes[i]->on_answer = nullptr;
-            boxes[i]->on_data = nullptr;
-            graves.push_back(std::move(boxes[i]));  // disks and peers may still answer it
-        }
+        bury(i);
         boxes[i] = std::make_unique<TestBox>(agenda, tags, superblock);
         listen(i);
     }
