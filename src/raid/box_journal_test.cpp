@@ -286,7 +286,10 @@ TEST(BoxJournal, SaysWhichBlockIsNotWhatWasWritten) {
     EXPECT_EQ(outcome, ArrayOutcome::corrupt);
     EXPECT_EQ(got, before) << "nothing was passed on";
     EXPECT_TRUE(one.reads_as(0, one.zeroes)) << "the others are read as ever";
-    EXPECT_EQ(one.prepare(2, 16384, as_change).outcome, ArrayOutcome::corrupt);
+    const auto answer = one.prepare(2, 16384, as_change);
+    EXPECT_EQ(answer.outcome, ArrayOutcome::corrupt);
+    EXPECT_EQ(answer.piece, 2u);
+    EXPECT_EQ(answer.row_digest, 4096u) << "the second block of the piece";
     one.say(ArrayAction::abort, 2);
     ASSERT_EQ(one.prepare(3, 16384).outcome, ArrayOutcome::done) << "written anew, it is whole";
     ASSERT_EQ(one.commit(3), ArrayOutcome::done);

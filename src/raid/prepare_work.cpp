@@ -62,8 +62,12 @@ void PrepareWork::completed(Result<void> outcome) {
         result_.digest.add(digest_of(part_, piece().blend, piece().column, piece().home + done_));
         done_ += static_cast<std::uint32_t>(part_.size());
     } else {
+        result_ = {};
         result_.outcome = outcome_of(outcome);
         result_.piece = static_cast<std::uint16_t>(next_ + 1);
+        if (is_mismatch(outcome.error()))
+            result_.digest.row = static_cast<std::uint32_t>(
+                std::uint64_t{outcome.error().where} * CheckedDisk::block - piece().home);
         next_ = received_.order.pieces.size();
     }
     advance();

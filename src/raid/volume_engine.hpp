@@ -171,8 +171,11 @@ private:
     /// Blocks of one row that are not what was written, and the boxes they are of.
     struct Ailing {
         std::uint64_t stripe = 0;
-        std::uint32_t offset = 0, length = 0;  ///< in the chunk
+        std::uint32_t offset = 0;  ///< in the chunk
         Mask places = 0;
+        /// When it was found: under which volume, and how many blocks had been healed by then.
+        wire::Generation generation{};
+        std::uint64_t healed_before = 0;
     };
     struct Run {
         HostRequest* request = nullptr;  ///< none of both once it is answered

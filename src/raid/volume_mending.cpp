@@ -12,20 +12,20 @@ void VolumeEngine::note_corrupt(const Sent& sent, const wire::ArrayAnswer& answe
     Run& run = *sent.run;
     const auto& pieces = run.plan.orders[sent.order].pieces;
     run.sick = true;
-    if (answer.piece == 0 || answer.piece > pieces.size() || ++run.times_sick > limits::heals) {
+    const bool is_named = answer.piece > 0 && answer.piece <= pieces.size() &&
+                          answer.row_digest % slice_size == 0 &&
+                          within(answer.row_digest, slice_size, pieces[answer.piece - 1].length);
+    if (!is_named || ++run.times_sick > limits::heals) {
         run.refusal = Error{Code::io_failed};
         return;
     }
-    const Piece& piece = pieces[answer.piece - 1];
-    // Which block of it, where the box says so.
-    const bool exact = answer.row_digest % slice_size == 0 &&
-                       within(answer.row_digest, slice_size, piece.length) &&
-                       piece.verb != Verb::prepare;
-    const std::uint64_t home = piece.home + (exact ? answer.row_digest : 0);
+    // That block and no other: its neighbours may be all that others of the stripe have left.
+    const std::uint64_t home = pieces[answer.piece - 1].home + answer.row_digest;
     const Ailing found{.stripe = home / layout_->chunk_bytes(),
                        .offset = static_cast<std::uint32_t>(home % layout_->chunk_bytes()),
-                       .length = exact ? static_cast<std::uint32_t>(slice_size) : piece.length,
-                       .places = only(number(sent.to.box))};
+                       .places = only(number(sent.to.box)),
+                       .generation = run.generation,
+                       .healed_before = counters_.healed_blocks};
     ++counters_.corrupt_blocks;
     owner_.block_corrupt(sent.to.box, found.stripe);
     // One of those that another was to be found from: the two are found together, or not at all.
@@ -56,12 +56,18 @@ Result<Plan> VolumeEngine::plan_healing(Run& run) {
     run.part = 0;
     auto plan =
         plan_rebuild(*layout_, health, row.places,
-                     {.stripe = row.stripe, .offset = row.offset, .length = row.length}, options);
+                     {.stripe = row.stripe, .offset = row.offset, .length = slice_size}, options);
     if (plan && must_detour(*plan, run)) {
         run.detours = true;
         return plan_healing(run);
     }
     if (fits && plan) return plan;
+    // It may have waited since that was found, and others who came upon the same have healed it.
+    if (row.generation != volume_.generation || row.healed_before != counters_.healed_blocks) {
+        run.ailing.clear();
+        run.heals = false;
+        return plan_next(run);
+    }
     for (std::uint8_t place = 0; place < layout_->boxes(); ++place)
         if (contains(row.places, place)) owner_.block_lost(BoxIndex{place}, row.stripe);
     if (run.upkeep) run.upkeep->beyond_repair = true;
@@ -103,8 +109,9 @@ void VolumeEngine::judge_row(Run& run) {
     const Mask columns = stale_columns(*layout_, run.row);
     Ailing row{.stripe = stripe,
                .offset = static_cast<std::uint32_t>(run.done),
-               .length = static_cast<std::uint32_t>(slice_size),
-               .places = 0};
+               .places = 0,
+               .generation = run.generation,
+               .healed_before = counters_.healed_blocks};
     for (const Testimony& box : run.row) {
         if (!contains(columns, box.column)) continue;
         const BoxIndex place = layout_->box_of(stripe, box.column);

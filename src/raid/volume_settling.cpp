@@ -205,7 +205,10 @@ void VolumeManager::Life::told(const Told& what, const wire::ArrayAnswer& answer
     if (is_told) {
         box.generation = what.generation;
         box.refusals = 0;
-        if (!std::exchange(box.facts.has_part, true)) box.recalled.emplace();  // an empty journal
+        if (!std::exchange(box.facts.has_part, true)) {
+            box.recalled.emplace();  // an empty journal, in which nothing is open
+            box.left_open.clear();
+        }
         return;
     }
     // Told again, under what it knows: it may just be keeping what it was told in another session,

@@ -39,7 +39,7 @@ struct RaidCluster::Office final : raid::VolumeManagerOwner {
     }
     std::uint32_t turn(wire::TransactionNumber transaction) const {
         return static_cast<std::uint32_t>(static_cast<std::uint64_t>(transaction) % 0x8000 +
-                                          0x8000 * (number % 16));
+                                          0x8000 * (number % (turns / 0x8000)));
     }
     void store(std::vector<raid::MetadataChange> changes) override {
         if (is_alive) cluster.store(*this, std::move(changes));

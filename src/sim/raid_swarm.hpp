@@ -127,6 +127,7 @@ private:
     std::set<unsigned> away_, disturbed_, held_;
     std::map<std::uint8_t, unsigned> replacing_;  ///< places, and who has them until it is done
     bool is_fragile_ = false;                     ///< nothing more may go wrong until all is whole
+    bool has_harmed_disk_ = false;                ///< since all was whole
     Random faults_;                               ///< for what draw_more() adds
     Random hurry_;                                ///< for time that passes amid everything
     Random copying_;                              ///< for disks that are put back

@@ -91,11 +91,14 @@ void RaidSwarm::disturb() {
         waits = waits || cluster_.has_lost_its_journal(i) ||
                 (cluster_.has_part(i) && cluster_.disk(i).errors > 0);
     for (const auto& member : cluster_.manager().status().members) waits = waits || member.failed;
-    // A box may have failed amid a commit, and the controller not have heard of it yet.
-    waits = waits || (is_fragile_ && !all_answered());
+    // A box may have failed a request, and the controller not have heard of it yet.
+    const bool has_journal = habits_.consistency == wire::ArrayConsistency::journal;
+    const bool may_be_unheard = has_harmed_disk_ || (is_fragile_ && !has_journal);
+    waits =
+        waits || (may_be_unheard && (!all_answered() || cluster_.manager().status().scrub.running));
     if (is_healthy() && !waits) {
         disturbed_.clear();
-        is_fragile_ = false;
+        is_fragile_ = has_harmed_disk_ = false;
     }
     const auto box =
         cluster_.machine_at(static_cast<std::uint8_t>(agenda_.random.below(cluster_.boxes())));
@@ -188,6 +191,7 @@ void RaidSwarm::harm_a_disk(unsigned box) {
     ++tally_.disk_errors;
     cluster_.disk(box).errors = 1;
     disturbed_.insert(box);
+    has_harmed_disk_ = true;
 }
 
 }  // namespace weft::sim

@@ -175,7 +175,7 @@ void RaidSwarm::put_back(unsigned box) {
     if (!copying_.chance(habits_.put_backs) || !held_.empty()) return;
     const auto copy = *std::exchange(copy_, std::nullopt);
     const auto place = cluster_.place_of(copy.box);
-    if (!place || !may_disturb(copy.box) || !all_are_up()) return;
+    if (!place || !may_disturb(copy.box) || !is_healthy() || !all_are_up() || is_damaging_) return;
     say("box " + std::to_string(copy.box) + " is put back from a copy");
     ++tally_.put_backs;
     const auto noticed_before = tally_.noticed_put_backs;
@@ -212,10 +212,12 @@ void RaidSwarm::strike() {
 }
 
 void RaidSwarm::strike_all() {
-    // Those that are seen to go first are counted out, if they are back at once or not.
     if (!faults_.chance(habits_.blackouts) || has_damage() || is_troubled()) return;
     say("all boxes restart");
     ++tally_.blackouts;
+    // Those that are seen to go first are counted out, if they are back at once or not: as many as
+    // may be lost at all. Who they are is not known before the store has kept it.
+    is_fragile_ = true;
     for (unsigned i : held_) cluster_.hold(i, false);
     held_.clear();
     std::vector<unsigned> there;

@@ -18,7 +18,7 @@ namespace weft::sim {
 using RaidTags = std::map<SteeringTag, Buffer>;
 
 /// Tags of windows: whose it is, and of which transaction.
-constexpr std::uint32_t turns = 0x10'0000;
+constexpr std::uint32_t turns = 0x100'0000;
 constexpr std::uint32_t turn_of(SteeringTag tag) {
     return static_cast<std::uint32_t>(tag) % turns;
 }
