@@ -60,22 +60,46 @@ Mask BandPlanner::columns_in(Column column) const {
     return restores_ ? only(layout_.data_columns()) - 1 : band_.columns;
 }
 
-/// As a scrub counts them: data in the sums whose parity is there, each parity in its own. Without
-/// row parity nothing is counted: data alone cannot be left out of that sum.
+/// As a scrub counts them: data in the sums whose parity is there, each parity in its own.
+Piece BandPlanner::counted(Piece piece, Column column) const {
+    if (layout_.level() == Level::mirror || column == layout_.row_parity()) return piece;
+    if (!layout_.has_diagonal() || !contains(counted_, layout_.diagonal_parity())) return piece;
+    const bool is_diagonal = column == layout_.diagonal_parity();
+    piece.blend = is_diagonal ? Blend::add : Blend::add_diagonal;
+    piece.column = is_diagonal ? Column{0} : column;
+    return piece;
+}
+
+void BandPlanner::count_at_home(Column column) {
+    add({Phase::stage, 0}, box(column), block(Command::pre_fetch, column),
+        counted({.verb = Verb::digest}, column));
+}
+
+void BandPlanner::count_restored(Mask sources, Mask wanted) {
+    if (!options_.journal) return;
+    if (layout_.level() != Level::mirror) {
+        const Mask row = (only(layout_.data_columns()) - 1) | only(layout_.row_parity());
+        if (has_row_parity()) sources |= only(layout_.row_parity());
+        if ((row & ~(sources | wanted)) != 0) return;
+    }
+    counting_ = Counting::fresh;
+    counted_ = sources | wanted;
+    for (Column column = 0; column < layout_.boxes(); ++column)
+        if (contains(sources, column)) count_at_home(column);
+}
+
+/// Without row parity nothing is counted: data alone cannot be left out of that sum.
 Piece BandPlanner::digested(Piece piece, Column column) const {
     const bool mirror = layout_.level() == Level::mirror;
-    const bool countable = mirror ? lost_ == 0 : has_row_parity();
+    const bool countable =
+        mirror ? restores_ || lost_ == 0 : contains(counted_, layout_.row_parity());
     if (counting_ == Counting::nothing || !countable) {
         piece.at = prepare_word(uncounted, columns_in(column), restores_);
         return piece;
     }
     piece.at = prepare_word(counting_ == Counting::fresh ? as_new : as_change, columns_in(column),
                             restores_);
-    if (mirror || !has_diagonal_parity() || column == layout_.row_parity()) return piece;
-    const bool is_diagonal = column == layout_.diagonal_parity();
-    piece.blend = is_diagonal ? Blend::add : Blend::add_diagonal;
-    piece.column = is_diagonal ? Column{0} : column;
-    return piece;
+    return counted(piece, column);
 }
 
 void BandPlanner::commit(Party at, Label label, std::uint32_t from) {

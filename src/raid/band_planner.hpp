@@ -91,6 +91,12 @@ public:
     /// With a journal: `count()` must have said before how it is digested.
     void commit(Party at, Label label, std::uint32_t from);
     void count(Counting counting) { counting_ = counting; }
+    /// What is not written counts as it is at home: without it nobody could tell whether what is
+    /// made of it is right.
+    void count_at_home(Column column);
+    /// What is made anew counts together with what it is made from, unless a column is missing that
+    /// neither is.
+    void count_restored(Mask sources, Mask wanted);
     /// What is committed is made from what there is: nothing of it is new.
     void restore() { restores_ = true; }
 
@@ -113,6 +119,7 @@ public:
 private:
     struct Partial;
 
+    Piece counted(Piece piece, Column column) const;
     Piece digested(Piece piece, Column column) const;
     Mask columns_in(Column column) const;
     void open(Turn turn, Sums& sums, Label label, const Held& block);
@@ -134,6 +141,7 @@ private:
     Label last_label_;  ///< of what gather() did last
     bool all_boxes_;    ///< nothing is lost anywhere
     Counting counting_ = Counting::nothing;
+    Mask counted_ = ~lost_;  ///< the columns that add up
     bool restores_ = false;
 };
 

@@ -11,9 +11,14 @@ namespace weft::raid {
 namespace {
 
 template <std::size_t size>
-std::uint32_t linear_checksum(ConstBuffer octets) {
+std::uint32_t linear(std::uint32_t checksum) {
     static const std::uint32_t of_zeroes = crc32c(std::array<std::byte, size>{});
-    return crc32c(octets) ^ of_zeroes;
+    return checksum ^ of_zeroes;
+}
+
+template <std::size_t size>
+std::uint32_t linear_checksum(ConstBuffer octets) {
+    return linear<size>(crc32c(octets));
 }
 
 // Checksums are polynomials over two elements, modulo that of CRC32C; the highest bit is x^0.
@@ -75,6 +80,13 @@ Digest digest_of(ConstBuffer slices, Blend blend, Column column, std::uint64_t h
     if (blend != Blend::copy)
         for (auto& word : digest.diagonals) word = product(word, place);
     return digest;
+}
+
+std::uint32_t row_digest_of(std::span<const std::uint32_t> checksums, std::uint64_t home) {
+    std::uint32_t row = 0;
+    for (; !checksums.empty(); checksums = checksums.first(checksums.size() - 1))
+        row = times_x(row) ^ linear<slice_size>(checksums.back());
+    return product(row, power_of_x(home / slice_size));
 }
 
 bool digests_agree(const Layout& layout, std::span<const Digest> digests) {

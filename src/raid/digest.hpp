@@ -32,6 +32,9 @@ struct Digest {
 /// where the first of them lies.
 Digest digest_of(ConstBuffer slices, Blend blend, Column column, std::uint64_t home);
 
+/// The same, of what counts in the row alone, by the CRC32C of each slice.
+std::uint32_t row_digest_of(std::span<const std::uint32_t> checksums, std::uint64_t home);
+
 /// Whether the digests of the boxes of one run, all of them, agree.
 bool digests_agree(const Layout& layout, std::span<const Digest> digests);
 /// Of RAID 6, from the sum of all digests of a run: the one column that is wrong, if it is one. Two

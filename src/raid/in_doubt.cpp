@@ -31,6 +31,7 @@ Resolution described(wire::TransactionNumber transaction,
         for (const auto& record : box.transactions) {
             if (record.transaction != transaction || record.participants == 0) continue;
             resolution.participants |= record.participants;
+            resolution.restores = record.restores;
             resolution.host_identity = record.host_identity;
             resolution.host_command = record.host_command;
             resolution.home = std::min(resolution.home, record.home);
@@ -38,6 +39,21 @@ Resolution described(wire::TransactionNumber transaction,
         }
     }
     return resolution;
+}
+
+/// Whether these have prepared the same, as far as they say.
+bool are_alike(wire::TransactionNumber transaction, Mask copies,
+               const std::map<std::uint8_t, Recalled>& recalled) {
+    std::uint32_t sum = 0;
+    for (const auto& [place, box] : recalled) {
+        if (!contains(copies, place)) continue;
+        for (const auto& record : box.transactions) {
+            if (record.transaction != transaction || record.sum == 0) continue;
+            if (sum != 0 && sum != record.sum) return false;
+            sum = record.sum;
+        }
+    }
+    return true;
 }
 
 }  // namespace
@@ -50,7 +66,8 @@ bool is_committed(std::span<const Knowledge> survivors) {
     return !survivors.empty() && !knows(Knowledge::aborted) && !knows(Knowledge::nothing);
 }
 
-std::vector<Resolution> resolve(Mask members, const std::map<std::uint8_t, Recalled>& recalled) {
+std::vector<Resolution> resolve(Mask members, const std::map<std::uint8_t, Recalled>& recalled,
+                                Mask copies) {
     std::vector<wire::TransactionNumber> all;
     for (const auto& [place, box] : recalled)
         for (const auto& record : box.transactions) all.push_back(record.transaction);
@@ -65,7 +82,10 @@ std::vector<Resolution> resolve(Mask members, const std::map<std::uint8_t, Recal
             survivors.push_back(knowledge(box, transaction));
             if (survivors.back() == Knowledge::prepared) resolution.to_tell |= only(place);
         }
-        resolution.commits = is_committed(survivors);
+        const bool was_decided =
+            std::ranges::find(survivors, Knowledge::committed) != survivors.end();
+        const bool may_be = !resolution.restores && are_alike(transaction, copies, recalled);
+        resolution.commits = was_decided || (may_be && is_committed(survivors));
         resolutions.push_back(resolution);
     }
     return resolutions;

@@ -112,6 +112,30 @@ TEST(InDoubt, DoesNotAskWhoIsNoMember) {
     EXPECT_EQ(all[0].host_command, 31u);
 }
 
+TEST(InDoubt, UndoesCopiesThatAreNotTheSame) {
+    auto recalled = recalls({prepared, prepared, prepared}, 7);
+    for (std::uint8_t place : {0, 1, 2}) recalled[place].transactions[0].sum = 7;
+    EXPECT_TRUE(resolve(7, recalled, 7)[0].commits);
+    recalled[1].transactions[0].sum = 8;
+    EXPECT_FALSE(resolve(7, recalled, 7)[0].commits) << "no controller has answered that";
+    EXPECT_TRUE(resolve(7, recalled, 5)[0].commits) << "that one is no copy of all";
+    EXPECT_TRUE(resolve(7, recalled)[0].commits) << "they need not be: it is no mirror";
+    recalled[1].transactions[0].sum = 0;
+    EXPECT_TRUE(resolve(7, recalled, 7)[0].commits) << "it does not say";
+    recalled[1].transactions[0].sum = 8;
+    recalled[2].transactions[0].state = ArrayTransactionState::committed;
+    EXPECT_TRUE(resolve(7, recalled, 7)[0].commits) << "it was decided";
+}
+
+TEST(InDoubt, UndoesWhatWasOnlyMadeAnewUnlessItWasDecided) {
+    auto recalled = recalls({prepared, prepared, nothing}, 3);
+    for (std::uint8_t place : {0, 1}) recalled[place].transactions[0].restores = true;
+    EXPECT_FALSE(resolve(3, recalled)[0].commits);
+    EXPECT_EQ(resolve(3, recalled)[0].to_tell, 3u);
+    recalled[0].transactions[0].state = ArrayTransactionState::committed;
+    EXPECT_TRUE(resolve(3, recalled)[0].commits);
+}
+
 TEST(InDoubt, UndoesWhatAMemberHasNotThoughItSaysThatAllIsSettled) {
     // That is said only when all members have ended it; so who has it still was no member then.
     auto recalled = recalls({prepared, nothing, nothing}, 3);

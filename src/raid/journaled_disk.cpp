@@ -6,6 +6,7 @@
 
 #include "base/check.hpp"
 #include "base/crc32c.hpp"
+#include "raid/digest.hpp"
 
 namespace weft::raid {
 
@@ -30,6 +31,26 @@ CheckedDisk::Writer writer_of(wire::TransactionNumber transaction,
     return {.stamp = static_cast<std::uint32_t>(static_cast<std::uint64_t>(transaction)),
             .columns = extent.columns,
             .version = version_of(transaction, extent.restores)};
+}
+
+bool restores(const JournalHead& head) {
+    return !head.extents.empty() &&
+           std::ranges::all_of(head.extents, &wire::ArrayJournalExtent::restores);
+}
+
+/// Of what a record holds; 0 where somebody may have decided it without having compared it all.
+std::uint32_t sum_of(const JournalHead& head) {
+    if (head.extents.empty() ||
+        !std::ranges::all_of(head.extents, &wire::ArrayJournalExtent::compared))
+        return 0;
+    std::uint32_t row = 0;
+    std::span<const std::uint32_t> checksums(head.checksums);
+    for (const auto& extent : head.extents) {
+        const auto slices = std::min<std::size_t>(extent.length / slice_size, checksums.size());
+        row ^= row_digest_of(checksums.first(slices), extent.home);
+        checksums = checksums.subspan(slices);
+    }
+    return row % ((1u << wire::recalled_sum_bits) - 1) + 1;
 }
 
 }  // namespace
@@ -281,7 +302,9 @@ Recalled JournaledDisk::recall() const {
                                  .home = 0,
                                  .length = 0,
                                  .participants = record.participants,
-                                 .state = *state};
+                                 .state = *state,
+                                 .restores = restores(known.head),
+                                 .sum = sum_of(known.head)};
         std::uint64_t end = 0;
         said.home = known.head.extents.empty() ? 0 : ~std::uint64_t{0};
         for (const auto& extent : known.head.extents) {

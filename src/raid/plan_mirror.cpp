@@ -90,6 +90,7 @@ void plan_mirror_write(BandPlanner& planner) {
 void plan_mirror_copy(BandPlanner& planner, Mask targets) {
     const Column source = copy_to_read(planner);
     const Held block = planner.old_block(Phase::stage, source);
+    planner.count_restored(only(source), targets & ~only(source));
     if (planner.in_band())
         hand_out(planner, targets & ~only(source), block.slot);
     else

@@ -47,9 +47,11 @@ void rebuild(BandPlanner& planner, Mask wanted) {
     const auto first = static_cast<Column>(std::countr_zero(wanted));
     const Party calculator = planner.in_band() ? the_controller : planner.box(first);
     std::vector<Held> survivors;
-    for_each_column(planner.survivors_needed(wanted), [&](Column column) {
+    const Mask sources = planner.survivors_needed(wanted);
+    for_each_column(sources, [&](Column column) {
         survivors.push_back(planner.old_block(Phase::stage, column));
     });
+    planner.count_restored(sources, wanted);
     const auto found = planner.recover(calculator, wanted, survivors, computing_round);
     for (const Held& block : found.columns)
         bring_home(planner, block, static_cast<std::uint8_t>(found.round + 1));

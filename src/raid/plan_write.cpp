@@ -187,16 +187,6 @@ void plan_data_only(BandPlanner& planner) {
     });
 }
 
-/// What is not written counts as it is at home: without it nobody could tell whether parity made of
-/// it is right. Its box has an order already.
-void count_at_home(BandPlanner& planner, Column column) {
-    const bool diagonal = planner.has_diagonal_parity();
-    planner.add({Phase::stage, 0}, planner.box(column), planner.block(Command::pre_fetch, column),
-                {.verb = Verb::digest,
-                 .blend = diagonal ? Blend::add_diagonal : Blend::copy,
-                 .column = diagonal ? column : Column{0}});
-}
-
 bool reads_less_anew(const BandPlanner& planner) {
     const int written = std::popcount(planner.band().columns);
     const int parities = planner.has_row_parity() + planner.has_diagonal_parity();
@@ -244,7 +234,7 @@ void plan_reconstruct(BandPlanner& planner, Party calculator) {
             commit_data(planner, columns.back());
         } else {
             columns.push_back(planner.old_block(Phase::stage, column));
-            if (counts) count_at_home(planner, column);
+            if (counts) planner.count_at_home(column);
         }
     });
     Sums sums{.at = calculator, .row = std::nullopt, .diagonal = std::nullopt};

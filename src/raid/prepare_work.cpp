@@ -87,6 +87,7 @@ void PrepareWork::append() {
         preparation.extents.push_back({.home = each.home,
                                        .columns = columns_changed(each),
                                        .restores = is_restoring(each),
+                                       .compared = counting_of(each) == as_new,
                                        .length = each.length});
         preparation.blocks.push_back(window_.subspan(each.slot, each.length));
     }

@@ -159,7 +159,8 @@ bool VolumeManager::Life::resolve_what_is_in_doubt() {
     if (std::ranges::any_of(
             told_, [](const auto& told) { return told.second.what == Told::What::outcome; }))
         return false;
-    Mask members = 0;
+    const bool is_mirror = layout_of(volume_)->level() == Level::mirror;
+    Mask members = 0, copies = 0;
     std::map<std::uint8_t, Recalled> known;
     for (std::uint8_t i = 0; i < volume_.boxes; ++i) {
         // What a part of the past does not know says nothing of what was prepared, also once it is
@@ -168,6 +169,7 @@ bool VolumeManager::Life::resolve_what_is_in_doubt() {
             continue;
         const BoxState* box = state_of(i);
         members |= only(i);
+        if (is_mirror && volume_.members[i].state == ArrayMemberState::current) copies |= only(i);
         if (box && box->recalled) known[i] = *box->recalled;
         if (!box || (!box->recalled && box->facts.has_part)) return false;
     }
@@ -177,7 +179,7 @@ bool VolumeManager::Life::resolve_what_is_in_doubt() {
         return false;
     }
     bool all_told = true;
-    const auto resolutions = resolve(members, known);
+    const auto resolutions = resolve(members, known, copies);
     for (const auto& resolution : resolutions) {
         if (resolution.commits) {
             engine_.executed().note(resolution.host_identity, resolution.host_command);

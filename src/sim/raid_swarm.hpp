@@ -78,6 +78,7 @@ private:
     bool may_disturb(unsigned box);
     bool may_damage(unsigned box, std::uint64_t home);
     bool has_damage();
+    bool is_damage_open() const;
     void lose(unsigned box, bool power);
     void bring_one();
     void take_over();

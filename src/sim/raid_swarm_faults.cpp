@@ -30,6 +30,15 @@ bool RaidSwarm::is_troubled() {
     return !disturbed_.empty() || (options_.all_faults && !troubled().empty());
 }
 
+/// What was damaged between boxes may still be prepared somewhere, and not yet compared: until then
+/// it is as good as lost there.
+bool RaidSwarm::is_damage_open() const {
+    const bool took_it = is_damaging_ && cluster_.damages == 0;
+    const auto last =
+        works_.begin() + static_cast<std::ptrdiff_t>(took_it ? works_.size() : damaged_);
+    return !std::all_of(works_.begin(), last, [](const auto& work) { return work->is_over; });
+}
+
 /// So that whatever is lost can be made up for: of no row more is lost at once than the code
 /// allows.
 bool RaidSwarm::may_disturb(unsigned box) {
@@ -39,7 +48,7 @@ bool RaidSwarm::may_disturb(unsigned box) {
     auto places = troubled();
     const bool was_troubled = !places.insert(*place).second;
     const std::size_t most = cluster_.layout().spare_columns();
-    if (places.size() > most) return was_troubled;
+    if (places.size() + is_damage_open() > most) return was_troubled;
     std::map<std::uint64_t, std::set<std::uint8_t>> rows;
     for (std::uint8_t other = 0; other < cluster_.boxes(); ++other) {
         const auto machine = cluster_.machine_at(other);
@@ -73,7 +82,7 @@ bool RaidSwarm::may_damage(unsigned box, std::uint64_t home) {
         const auto at = cluster_.offset_of(machine, home / raid::slice_size * raid::slice_size);
         if (cluster_.disk(machine).damaged().contains(at)) places.insert(other);
     }
-    return places.size() <= cluster_.layout().spare_columns();
+    return places.size() + is_damage_open() <= cluster_.layout().spare_columns();
 }
 
 void RaidSwarm::disturb() {
@@ -149,6 +158,9 @@ void RaidSwarm::take_over() {
     const bool has_journal = habits_.consistency == wire::ArrayConsistency::journal;
     if (!has_journal && is_troubled()) return;
     if (!held_.empty()) return;
+    // Copies the next controller compares; parity that is prepared it takes as it is, since the
+    // sums of who only lent its blocks are in no journal.
+    if (habits_.level != raid::Level::mirror && is_damage_open()) return;
     ++tally_.takeovers;
     const bool old_goes_on = chance(50);
     say(std::string("another controller takes office") +

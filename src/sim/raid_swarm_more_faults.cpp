@@ -94,10 +94,7 @@ void RaidSwarm::spoil(unsigned box) {
     if (faults_.chance(habits_.misdirected_writes)) to_stray_ = 1;
     // A request that suffers from it twice nobody need make up for, nor one that is not compared.
     if (!faults_.chance(habits_.damage) || cluster_.damages > 0) return;
-    auto is_over = [](const auto& work) { return work->is_over; };
-    const auto first = works_.begin(), last = first + static_cast<std::ptrdiff_t>(damaged_);
-    if (!std::all_of(first, last, is_over) || !is_healthy() || is_troubled() || has_damage())
-        return;
+    if (is_damage_open() || !is_healthy() || is_troubled() || has_damage()) return;
     say("what box " + std::to_string(box) + " or another fetches next is damaged");
     cluster_.damages = 1;
     is_damaging_ = true;

@@ -142,6 +142,10 @@ TEST(RaidSwarm, LosesNothingWithAJournalAnyMoreWhateverGoes) {
     for (std::uint64_t seed : {4653u, 51138u}) run(seed, options);
     // A box without a part obeyed a controller whose time was over: the swarm's.
     run(70047, options);
+    // Copies that differed were committed by a controller that had not compared them.
+    run(3265, options);
+    // A block was damaged on its way to where it was made anew, and nobody compared it.
+    for (std::uint64_t seed : {51646u, 54568u, 60833u, 65598u, 68251u}) run(seed, options);
 }
 
 TEST(RaidSwarm, LosesNothingWithoutAJournalAnyMore) {

@@ -93,11 +93,13 @@ struct ArrayJournalExtent {
     std::uint64_t home = 0;
     std::uint32_t columns = 0;  ///< bit by bit
     bool restores = false;      ///< made anew from the others: as new as they, not newer
+    bool compared = false;      ///< with what the others prepare, before it is decided
     std::uint32_t length = 0;
 
     static constexpr void describe(auto& v, auto& h) {
         v("home", h.home);
-        v.pack(bits<1>("restores", h.restores), bits<31>("columns", h.columns));
+        v.pack(bits<1>("restores", h.restores), bits<1>("compared", h.compared),
+               bits<30>("columns", h.columns));
         v("length", h.length);
     }
     bool operator==(const ArrayJournalExtent&) const = default;

@@ -114,7 +114,9 @@ TEST(ArrayRecall, ListsTransactionsAndNotes) {
                               .home = 1 << 20,
                               .length = 8192,
                               .participants = 0b10001,
-                              .state = ArrayTransactionState::committed});
+                              .state = ArrayTransactionState::committed,
+                              .restores = true,
+                              .sum = 0x123456});
     walk.expect(ArrayExecutedNote{.transaction = TransactionNumber{0x3000000000f},
                                   .host_identity = {counting(0x50)},
                                   .host_command = 0x98});

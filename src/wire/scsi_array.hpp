@@ -229,6 +229,8 @@ struct ArrayRecallHead {
 };
 static_assert(wire_size<ArrayRecallHead>() == 24);
 
+inline constexpr unsigned recalled_sum_bits = 23;
+
 struct ArrayRecalled {
     TransactionNumber transaction{};
     Generation generation{};  ///< in which it was prepared
@@ -239,6 +241,10 @@ struct ArrayRecalled {
     std::uint64_t length = 0;  ///< and so many octets behind it
     std::uint32_t participants = 0;
     ArrayTransactionState state{};
+    bool restores = false;  ///< it was made anew from the others: nobody was answered for it
+    /// Of its blocks and their places, so that copies can be told apart. 0: it was not to be
+    /// compared.
+    std::uint32_t sum = 0;
 
     static constexpr void describe(auto& v, auto& h) {
         v("transaction", h.transaction);
@@ -250,7 +256,7 @@ struct ArrayRecalled {
         v("length", h.length);
         v("participants", h.participants);
         v("state", h.state);
-        v.pack(reserved<24>);
+        v.pack(bits<1>("restores", h.restores), bits<recalled_sum_bits>("sum", h.sum));
     }
     bool operator==(const ArrayRecalled&) const = default;
 };

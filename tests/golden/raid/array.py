@@ -75,7 +75,8 @@ RECALL = [
     (number(8, 3 << 40 | 17), "transaction"), (number(8, 7), "generation"),
     (number(8, 0x0A0B0C0D), "host session"), (HOST_IDENTITY, "host"),
     (number(8, 0x99), "host command"), (number(8, 1 << 20), "home"), (number(8, 8192), "length"),
-    (number(4, 0b10001), "participants"), (b"\x02", "state: committed"), (bytes(3), "reserved"),
+    (number(4, 0b10001), "participants"), (b"\x02", "state: committed"),
+    (number(3, 0x923456), "restores, sum"),
     (number(8, 3 << 40 | 15), "note: transaction"), (HOST_IDENTITY, "host"),
     (number(8, 0x98), "host command"),
 ]
