@@ -20,7 +20,9 @@ void Box::take_epoch(CommandTicket ticket, ConstBuffer parameters) {
     const auto& known = keeper_.current();
     if (address->cluster != known.cluster) return say(ticket, ArrayOutcome::wrong_cluster);
     if (address->box != known.box) return say(ticket, ArrayOutcome::wrong_box);
-    if (address->epoch <= announced_) return say(ticket, ArrayOutcome::other_epoch);
+    const bool is_taken = known.epoch == announced_ || !changes_.empty();
+    if (address->epoch < announced_ || (address->epoch == announced_ && is_taken))
+        return say(ticket, ArrayOutcome::other_epoch);
     announced_ = address->epoch;
     lease_end_.reset();
     for (Window& window : windows_) {
@@ -70,9 +72,9 @@ void Box::begin_change() {
 void Box::superblock_kept(Result<void> outcome) {
     const CommandTicket ticket = changes_.front().ticket;
     changes_.pop_front();
-    // Not obeyed after all: whoever announced it may do so again.
-    if (!outcome)
-        announced_ = changes_.empty() ? keeper_.current().epoch : changes_.back().superblock.epoch;
+    // An epoch that could not be kept is not obeyed, and may be announced again. The one before is
+    // not obeyed either: what it had staged here is gone, and an order that counts on it would find
+    // an empty window.
     begin_change();
     say(ticket, outcome ? ArrayOutcome::done : ArrayOutcome::disk_failed);
 }

@@ -152,6 +152,32 @@ TEST(Box, ObeysNoControllerOfThePast) {
     }
 }
 
+TEST(Box, ObeysNoControllerOfThePastIfItsDiskFailsWhenTheNextIsAnnounced) {
+    Volume volume(Level::raid5, 3, 7);
+    std::vector<std::byte> host(4096, std::byte{0x55});
+    volume.tags[RaidCluster::host_tag] = host;
+    auto plan = *plan_write(volume.layout, {}, {0, 4096}, {});
+    const auto& stage = plan.orders[0];
+    const unsigned box = number(stage.to.box);
+    volume.tell(box, volume.encoded(plan, stage, 1, 0));
+    volume.agenda.run();
+    auto announced = volume.address_of(box);
+    announced.epoch = wire::Epoch{2};
+    volume.boxes[box]->disk.broken = true;
+    auto ticket = volume.tell(box, ArrayAction::new_epoch, 0, encoded(announced));
+    volume.agenda.run();
+    EXPECT_EQ(volume.outcome(box, ticket), ArrayOutcome::disk_failed);
+    volume.boxes[box]->disk.broken = false;
+    EXPECT_EQ(volume.boxes[box]->box.open_windows(), 0u);
+    ticket = volume.tell(box, volume.encoded(plan, stage, 1, 0));
+    volume.agenda.run();
+    EXPECT_EQ(volume.outcome(box, ticket), ArrayOutcome::other_epoch)
+        << "what was staged is gone: whatever comes next of it would find zeroes";
+    ticket = volume.tell(box, ArrayAction::new_epoch, 0, encoded(announced));
+    volume.agenda.run();
+    EXPECT_EQ(volume.outcome(box, ticket), ArrayOutcome::done) << "it may be announced again";
+}
+
 TEST(Box, ForgetsWhatAnOldControllerStaged) {
     Volume volume(Level::raid5, 3, 7);
     std::vector<std::byte> host(4096, std::byte{0x55});
