@@ -120,6 +120,12 @@ TEST(RaidSwarm, LosesNothingWithAJournalAnyMoreWhateverGoes) {
     // A box that was given the place later was asked about a write that its predecessor had
     // prepared.
     run(61194, options);
+    // A box came back with an empty disk, and the next controller did not know that its part was
+    // new.
+    run(58582, options);
+    // A box could not keep a new epoch and obeyed the old controller again, whose windows it had
+    // closed.
+    run(10442, options);
 }
 
 TEST(RaidSwarm, LosesNothingWithoutAJournalAnyMore) {
