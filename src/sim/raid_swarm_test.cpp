@@ -146,6 +146,12 @@ TEST(RaidSwarm, LosesNothingWithAJournalAnyMoreWhateverGoes) {
     run(3265, options);
     // A block was damaged on its way to where it was made anew, and nobody compared it.
     for (std::uint64_t seed : {51646u, 54568u, 60833u, 65598u, 68251u}) run(seed, options);
+    // A box came back with an empty disk, and the next controller did not know that its part was
+    // new.
+    run(58582, options);
+    // A box could not keep a new epoch and obeyed the old controller again, whose windows it had
+    // closed.
+    run(10442, options);
 }
 
 TEST(RaidSwarm, LosesNothingWithoutAJournalAnyMore) {
