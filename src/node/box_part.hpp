@@ -89,7 +89,12 @@ private:
     World& world_;
     std::unique_ptr<GrowingDisk> disk_;
     bool group_commit_;
+    enum class Stage : std::uint8_t { reading, mending, creating };
+
+    void move(Stage stage, BlockOperation what, std::uint64_t at, Buffer octets);
     std::unique_ptr<raid::JournaledDisk> journaled_;
+    bool copies_differ() const;
+    void mend_superblocks();
     std::unique_ptr<Timer> marks_timer_;
     std::unique_ptr<BoxWindows> windows_;
     std::unique_ptr<raid::Box> box_;
@@ -101,3 +106,4 @@ private:
 };
 
 }  // namespace weft::node
+    Stage stage_{};
