@@ -108,7 +108,7 @@ void BoxNode::load_parts() {
 void BoxNode::load_part(const wire::ArrayBoxPart& entry) {
     const auto path = path_of(entry.volume);
     auto disk = world_.open_disk({.path = path});
-    if (!disk) return refuse_to_start(path + ": " + to_text(disk.error()));
+    if (!disk) return leave_out_part(to_text(disk.error()));
     making_ = make_part_on(std::move(*disk));
     making_->load([this, path, alive = alive_](Result<void> read) {
         // A disk may answer from inside, and the next part is not to be read from there.
@@ -116,8 +116,10 @@ void BoxNode::load_part(const wire::ArrayBoxPart& entry) {
             if (!*alive) return;
             auto part = std::move(making_);
             if (!read && read.error().code != Code::not_found)
-                return refuse_to_start(path + ": " + to_text(read.error()));
-            if (!read) return refuse_to_start(path + ": no superblock on it is whole");
+                return leave_out_part(to_text(read.error()));
+            if (!read) return leave_out_part("no superblock on it is whole");
+            if (part->size() < raid::part_length(part->superblock()))
+                return leave_out_part("the disk is shorter than its superblock says");
             if (auto refusal = judge(*part, facts_.parts[loaded_]))
                 return refuse_to_start(path + ": " + *refusal);
             auto windows = take_windows();
@@ -131,6 +133,18 @@ void BoxNode::load_part(const wire::ArrayBoxPart& entry) {
             ++loaded_;
             load_parts();
         });
+    });
+}
+
+/// One part that is damaged is not to keep the others from being served. Its volume takes the box
+/// for one that has lost its disk, and makes it a new part if it can do without the old one.
+void BoxNode::leave_out_part(const std::string& why) {
+    const auto& volume = facts_.parts[loaded_].volume;
+    tell(path_of(volume) + ": " + why + "; the box starts without this part");
+    left_out_.insert(volume);
+    ++loaded_;
+    world_.defer([this, alive = alive_] {
+        if (*alive) load_parts();
     });
 }
 
@@ -149,8 +163,6 @@ std::optional<std::string> BoxNode::judge(const BoxPart& part,
         return "this is a disk of another box (" + to_digits(superblock.box) + ")";
     if (superblock.cluster != facts_.cluster) return "this is a disk of another cluster";
     if (superblock.volume.volume != entry.volume) return "this is a disk of another volume";
-    if (part.size() < raid::part_length(superblock))
-        return "the disk is shorter than its superblock says";
     return std::nullopt;
 }
 

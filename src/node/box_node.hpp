@@ -97,6 +97,7 @@ private:
     std::optional<std::string> judge(const BoxPart& part, const wire::ArrayBoxPart& entry) const;
     void catch_up_parts();
     void start_serving();
+    void leave_out_part(const std::string& why);
     void refuse_to_start(std::string why);
 
     // Commands.
@@ -126,6 +127,7 @@ private:
     void make_part(Call& call, const wire::ArraySuperblock& superblock);
     void disk_made(Call& call, const wire::ArraySuperblock& superblock, Result<void> made);
     void keep_part(Call& call, std::unique_ptr<BoxPart> part);
+    void forget_left_out(const wire::VolumeIdentity& volume);
     void undo_part(Call& call, const wire::VolumeIdentity& volume, Outcome outcome);
     /// The disk of a part that is to have more: none if it has enough, or cannot.
     std::optional<std::uint64_t> room_wanted(const Command& command);
@@ -151,7 +153,8 @@ private:
     BoxFacts facts_;
     std::uint64_t boot_;  ///< by which a controller knows that this process is another
     Started started_;
-    std::size_t loaded_ = 0;  ///< of the parts that the facts name
+    std::size_t loaded_ = 0;                   ///< of the parts that the facts name
+    std::set<wire::VolumeIdentity> left_out_;  ///< their parts are damaged
     std::unique_ptr<BoxPart> making_;
     std::deque<Call*> changes_;  ///< the first is under way
     std::size_t epochs_awaited_ = 0;

@@ -126,9 +126,12 @@ wire::ArrayOutcome BoxNode::judge_superblock(const wire::ArraySuperblock& superb
         return Outcome::malformed;
     if (superblock.data_length > options_.size || superblock.data_offset > options_.size)
         return Outcome::no_space;
-    if (facts_.find(volume.volume) != nullptr) return Outcome::already_there;
-    const bool fits = raid::part_length(superblock) <= free_bytes();
-    return fits && facts_.parts.size() < box_parts_max ? Outcome::done : Outcome::no_space;
+    const auto* before = facts_.find(volume.volume);
+    const bool replaces = left_out_.contains(volume.volume);
+    if (before != nullptr && !replaces) return Outcome::already_there;
+    const bool fits = raid::part_length(superblock) <= free_bytes() + (replaces ? before->size : 0);
+    const bool has_entry = replaces || facts_.parts.size() < box_parts_max;
+    return fits && has_entry ? Outcome::done : Outcome::no_space;
 }
 
 void BoxNode::create_part(Call& call, const Command& command) {
@@ -149,6 +152,7 @@ void BoxNode::create_part(Call& call, const Command& command) {
         if (saved) return make_part(call, superblock);
         facts_.parts.pop_back();
         end_change(call, Outcome::disk_failed);
+    forget_left_out(superblock->volume.volume);
     });
 }
 
@@ -160,6 +164,12 @@ void BoxNode::make_part(Call& call, const wire::ArraySuperblock& superblock) {
     spare_windows_.push_back(std::move(*windows));
     auto made = [this, &call, superblock, alive = alive_](Result<void> outcome) {
         if (*alive) disk_made(call, superblock, outcome);
+/// Of a part that is damaged, and of no use to anybody.
+void BoxNode::forget_left_out(const wire::VolumeIdentity& volume) {
+    if (left_out_.erase(volume) != 0)
+        std::erase_if(facts_.parts, [&](const auto& part) { return part.volume == volume; });
+}
+
     };
     // Whatever was there before is nobody's.
     world_.remove_disk(path, [this, path, size = facts_.parts.back().size, made,
@@ -277,6 +287,8 @@ void BoxNode::delete_part(Call& call, const Command& command) {
     save([this, &call, volume, part](Result<void> saved) {
         if (!saved || !part->idle()) return keep_after_all(call, volume, saved);
         spare_windows_.push_back(part->stop());
+    if (part == nullptr && left_out_.erase(command.address.volume) != 0)
+        return undo_part(call, command.address.volume, Outcome::done);
         std::erase_if(parts_, [&](const auto& each) { return each.get() == part; });
         undo_part(call, volume, Outcome::done);
     });
