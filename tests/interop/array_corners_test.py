@@ -101,9 +101,7 @@ class Corner(unittest.TestCase):
         self.create()
         self.cluster.boxes["ash"].kill()
         self.cluster.wait_until(VOLUME, lambda status: status["state"] == "degraded")
-        with self.assertRaises(Failed) as refused:
-            self.cluster.tell("box", "clean", "oak")
-        self.assertIn("oak has no part that no volume claims", str(refused.exception))
+        self.cluster.tell("box", "clean", "oak")  # there is nothing to do: it is as was wished
         self.cluster.tell("volume", "delete", VOLUME)
         self.cluster.boxes["ash"].start()
         self.wait_for(lambda: self.box("ash")["up"], "ash comes back")
