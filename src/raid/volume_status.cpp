@@ -86,6 +86,9 @@ std::string to_text(const VolumeEvent& event, const std::string& other) {
             return "box and " + other + " reach each other again";
         case VolumeEventKind::box_slow:
             return "box answers slowly (no answer for " + span_text(event.took) + ", others take " +
+            if (event.others == Duration{})
+                return "box answers slowly (no answer for " + span_text(event.took) +
+                       "): writes wait for it";
                    span_text(event.others) + "): reads go around it";
         case VolumeEventKind::journal_full:
             return "box's journal is full: writes wait for room (" + std::to_string(event.number) +

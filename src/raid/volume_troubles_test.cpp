@@ -164,3 +164,5 @@ TEST(AVolumesEvents, AreSentencesWithTheirFigures) {
 
 }  // namespace
 }  // namespace weft::raid
+    EXPECT_EQ(to_text({.kind = box_slow, .place = 1, .took = 3s}, ""),
+              "box answers slowly (no answer for 3000 ms): writes wait for it");
