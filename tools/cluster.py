@@ -41,7 +41,7 @@ class Role:
 
     def serves(self):
         """A controller whose forerunner was killed waits for that one's lease to run out."""
-        waits = () if "--standby" in self.command else ("waiting",)
+        waits = ("news",) if "--standby" in self.command else ("news", "waiting")
         return any(each.get("event") not in waits for each in self.news())
 
     def news(self):
@@ -49,7 +49,7 @@ class Role:
         return [json.loads(line) for line in lines if line.startswith("{")]
 
     def address(self):
-        return self.news()[0]["address"]
+        return next(each["address"] for each in self.news() if "address" in each)
 
     def alive(self):
         return self.process is not None and self.process.poll() is None

@@ -43,4 +43,10 @@ std::uint64_t size_of(const std::string& text) {
     return *size;
 }
 
+std::uint64_t volume_size_of(const std::string& text) {
+    const auto size = size_of(text);
+    if (size == 0) throw Misuse{"a volume of no size is of no use; say one like 512M or 1G"};
+    return size;
+}
+
 }  // namespace weft::cli

@@ -23,5 +23,7 @@ struct ArrayWishes {
 
 /// A size, or a Misuse.
 std::uint64_t size_of(const std::string& text);
+/// Of a volume: not 0.
+std::uint64_t volume_size_of(const std::string& text);
 
 }  // namespace weft::cli

@@ -119,7 +119,7 @@ int volume_create(const Command& self, const Arguments& arguments) {
                  {"boxes", split(boxes)},
                  {"chunk", size_of(chunk)}};
     if (!consistency.empty()) request["consistency"] = consistency;
-    if (!size.empty()) request["size"] = size_of(size);
+    if (!size.empty()) request["size"] = volume_size_of(size);
     array.ask(request);
     auto volume = array.ask({{"do", "volume status"}, {"name", name}});
     if (array.as_json)
@@ -179,7 +179,7 @@ int volume_grow(const Command& self, const Arguments& arguments) {
     options.add_option("SIZE", size, "octets hosts may use then")->required();
     array.declare(options);
     if (auto leave = parse(self, options, arguments)) return *leave;
-    return array.do_it({{"do", "grow volume"}, {"name", name}, {"size", size_of(size)}},
+    return array.do_it({{"do", "grow volume"}, {"name", name}, {"size", volume_size_of(size)}},
                        fmt::format("{} grows.", show_foreign(name)));
 }
 

@@ -112,13 +112,14 @@ const TargetRules* TargetNode::rules_for(const LoginName& name) {
 
 LoginAdmission TargetNode::admit(const LoginName& name) {
     LoginAdmission admission{.wishes = options_.wishes};
+    // First: what there will be is not known yet, or no more.
+    if (refusing_) {
+        admission.status = wire::LoginStatus::service_unavailable;
+        return admission;
+    }
     const auto* rules = rules_for(name);
     if (rules == nullptr) {
         admission.status = wire::LoginStatus::not_found;
-        return admission;
-    }
-    if (refusing_) {
-        admission.status = wire::LoginStatus::service_unavailable;
         return admission;
     }
     if (!admits(*rules, name.initiator_name)) {

@@ -86,17 +86,16 @@ void BoxNode::become_somebody() {
 /// Whatever was not yet there, or no more, when the box last stopped.
 void BoxNode::remove_begun_parts(std::size_t from) {
     while (from < facts_.parts.size() && !facts_.parts[from].begun) ++from;
-    if (from == facts_.parts.size())
-        return save([this](Result<void> saved) {
-            if (!saved) return refuse_to_start(facts_path() + ": " + to_text(saved.error()));
-            load_parts();
-        });
+    if (from == facts_.parts.size()) return load_parts();
     world_.remove_disk(
         path_of(facts_.parts[from].volume), [this, from, alive = alive_](Result<void> removed) {
             if (!*alive) return;
             if (!removed) return remove_begun_parts(from + 1);
             facts_.parts.erase(facts_.parts.begin() + static_cast<std::ptrdiff_t>(from));
-            remove_begun_parts(from);
+            save([this, from](Result<void> saved) {
+                if (!saved) return refuse_to_start(facts_path() + ": " + to_text(saved.error()));
+                remove_begun_parts(from);
+            });
         });
 }
 
@@ -108,16 +107,19 @@ void BoxNode::load_parts() {
 void BoxNode::load_part(const wire::ArrayBoxPart& entry) {
     const auto path = path_of(entry.volume);
     auto disk = world_.open_disk({.path = path});
-    if (!disk) return refuse_to_start(path + ": " + to_text(disk.error()));
+    if (!disk) return leave_out_part(to_text(disk.error()));
     making_ = make_part_on(std::move(*disk));
+    watch_room(*making_, path);
     making_->load([this, path, alive = alive_](Result<void> read) {
         // A disk may answer from inside, and the next part is not to be read from there.
         world_.defer([this, path, read, alive] {
             if (!*alive) return;
             auto part = std::move(making_);
             if (!read && read.error().code != Code::not_found)
-                return refuse_to_start(path + ": " + to_text(read.error()));
-            if (!read) return refuse_to_start(path + ": no superblock on it is whole");
+                return leave_out_part(to_text(read.error()));
+            if (!read) return leave_out_part("no superblock on it is whole");
+            if (part->size() < raid::part_length(part->superblock()))
+                return leave_out_part("the disk is shorter than its superblock says");
             if (auto refusal = judge(*part, facts_.parts[loaded_]))
                 return refuse_to_start(path + ": " + *refusal);
             auto windows = take_windows();
@@ -131,6 +133,18 @@ void BoxNode::load_part(const wire::ArrayBoxPart& entry) {
             ++loaded_;
             load_parts();
         });
+    });
+}
+
+/// One part that is damaged is not to keep the others from being served. Its volume takes the box
+/// for one that has lost its disk, and makes it a new part if it can do without the old one.
+void BoxNode::leave_out_part(const std::string& why) {
+    const auto& volume = facts_.parts[loaded_].volume;
+    tell(path_of(volume) + ": " + why + "; the box starts without this part");
+    left_out_.insert(volume);
+    ++loaded_;
+    world_.defer([this, alive = alive_] {
+        if (*alive) load_parts();
     });
 }
 
@@ -149,8 +163,6 @@ std::optional<std::string> BoxNode::judge(const BoxPart& part,
         return "this is a disk of another box (" + to_digits(superblock.box) + ")";
     if (superblock.cluster != facts_.cluster) return "this is a disk of another cluster";
     if (superblock.volume.volume != entry.volume) return "this is a disk of another volume";
-    if (part.size() < raid::part_length(superblock))
-        return "the disk is shorter than its superblock says";
     return std::nullopt;
 }
 
@@ -186,6 +198,8 @@ Result<Address> BoxNode::listen(const Address& address) {
 void BoxNode::stop() {
     stopping_ = true;
     server_.stop();
+    for (const auto& part : parts_) part->give_up_waiting();
+    if (making_) making_->give_up_waiting();
     if (links_) links_->cut_all();
 }
 
@@ -196,7 +210,11 @@ bool BoxNode::quiet() const {
 }
 
 std::uint64_t BoxNode::free_bytes() const {
-    return options_.size - std::min(options_.size, facts_.taken());
+    const auto left = size_left();
+    const auto room = options_.room ? options_.room() : std::nullopt;
+    // Not the last of it: what the box and the file system note of parts needs some, too.
+    constexpr std::uint64_t margin = 1 << 20;
+    return room ? std::min(left, *room - std::min(*room, margin + *room / 64)) : left;
 }
 
 Result<std::unique_ptr<BoxWindows>> BoxNode::take_windows() {

@@ -7,12 +7,8 @@ constexpr Duration marks_wait_for = std::chrono::milliseconds(1);
 
 void BoxPart::load(Told told) {
     told_ = std::move(told);
-    memory_ = image_;
-    operation = BlockOperation::read;
-    offset = 0;
-    length = memory_.size();
-    memory = {&memory_, 1};
-    disk_->submit(*this);
+    disk_->be_patient();  // what is recovered is not asked for again
+    move(Stage::reading, BlockOperation::read, 0, image_);
 }
 
 void BoxPart::create(const wire::ArraySuperblock& superblock, Told told) {
@@ -22,21 +18,26 @@ void BoxPart::create(const wire::ArraySuperblock& superblock, Told told) {
     const auto encoded = raid::encode_superblock(superblock);
     std::ranges::copy(encoded, image_.begin());
     std::ranges::copy(encoded, image_.begin() + wire::superblock_size);
-    memory_ = image_;
-    operation = BlockOperation::write;
-    durable = true;
-    offset = 0;
-    length = memory_.size();
+    move(Stage::creating, BlockOperation::write, 0, image_);
+}
+
+void BoxPart::move(Stage stage, BlockOperation what, std::uint64_t at, Buffer octets) {
+    stage_ = stage;
+    memory_ = octets;
+    operation = what;
+    durable = what == BlockOperation::write;
+    offset = at;
+    length = octets.size();
     memory = {&memory_, 1};
     disk_->submit(*this);
 }
 
 void BoxPart::completed(Result<void> outcome) {
-    const bool is_loaded = operation == BlockOperation::read;
-    if (outcome && is_loaded) outcome = take_superblocks();
+    if (outcome && stage_ == Stage::reading) outcome = take_superblocks();
+    if (outcome && stage_ == Stage::reading && copies_differ()) return mend_superblocks();
     if (!outcome || !raid::has_journal(superblock_)) return std::exchange(told_, nullptr)(outcome);
     open_journal();
-    if (is_loaded)
+    if (stage_ != Stage::creating)
         journaled_->recover([this](Result<void>) { std::exchange(told_, nullptr)({}); });
     else
         journaled_->format(
@@ -50,6 +51,19 @@ void BoxPart::open_journal() {
     options.journal.marks_wait = [this] { marks_timer_->set(world_.now() + marks_wait_for); };
     journaled_ = std::make_unique<raid::JournaledDisk>(*disk_, superblock_, options);
     marks_timer_ = world_.make_timer([this] { journaled_->write_marks(); });
+}
+
+bool BoxPart::copies_differ() const {
+    const auto whole = ConstBuffer(image_);
+    return !std::ranges::equal(whole.first(wire::superblock_size),
+                               whole.subspan(wire::superblock_size));
+}
+
+/// The power went between the two, or one has rotted since. They are made the same before anything
+/// depends on what the better one says: if that rotted next, the other would be believed.
+void BoxPart::mend_superblocks() {
+    const auto good = Buffer(image_).subspan(copy_ * wire::superblock_size, wire::superblock_size);
+    move(Stage::mending, BlockOperation::write, (copy_ ^ 1) * wire::superblock_size, good);
 }
 
 Result<void> BoxPart::take_superblocks() {
@@ -78,6 +92,10 @@ Result<void> BoxPart::make_room(std::uint64_t octets) {
 
 void BoxPart::start(std::unique_ptr<BoxWindows> windows, raid::PeerTransfers& peers) {
     windows_ = std::move(windows);
+    // Of what goes home the controller is told, and asks again; a journal could not go on.
+    const bool ends_with_journal = superblock_.journal_offset > superblock_.data_offset;
+    disk_->be_patient({.begin = superblock_.data_offset,
+                       .end = ends_with_journal ? superblock_.journal_offset : ~std::uint64_t{0}});
     raid::BoxOwner& owner = *this;
     box_ = std::make_unique<raid::Box>(owner, *disk_, *windows_, peers, superblock_, copy_,
                                        journaled_.get());

@@ -47,7 +47,7 @@ void ControllerNode::clean_box(const std::string& name, bool force, Told told) {
                         ": assemble it, and delete it then if that is wished; or say --force");
         unclaimed.push_back(known);
     }
-    if (unclaimed.empty()) return told(name + " has no part that no volume claims");
+    if (unclaimed.empty()) return told(std::nullopt);  // as was wished
     auto refusal = std::make_shared<Refusal>();
     auto round = Round::make([this, identity, refusal, told = std::move(told), alive = alive_] {
         auto* found = *alive ? find_box(identity) : nullptr;
@@ -69,9 +69,12 @@ void ControllerNode::clean_box(const std::string& name, bool force, Told told) {
         box->send(wire::ArrayAction::delete_part, address, {},
                   [this, part, refusal, identity, step = round->step(),
                    alive = alive_](std::optional<wire::ArrayAnswer> answer) {
+                      // Somebody else has seen to it meanwhile.
+                      const bool gone =
+                          answer && answer->outcome == wire::ArrayOutcome::wrong_volume;
                       if (!answer)
                           *refusal = "it was lost over " + part;
-                      else if (answer->outcome != wire::ArrayOutcome::done)
+                      else if (answer->outcome != wire::ArrayOutcome::done && !gone)
                           *refusal = part + ": " + raid::to_text(answer->outcome);
                       else if (*alive)
                           note("", box_name(identity), part + " is removed: nobody claims it");

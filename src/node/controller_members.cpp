@@ -10,12 +10,16 @@
 namespace weft::node {
 namespace {
 
-std::string refusal_text(const std::string& volume, Error why) {
+std::string refusal_text(ControllerVolume& found, Error why, const std::string& unsupported) {
+    const auto& volume = found.name();
+    const auto state = found.manager().status().state;
     switch (why.code) {
         case Code::not_found:
-            return volume + " has no such place";
+            return state == raid::VolumeState::starting
+                       ? volume + " is starting, and waits for its boxes: ask again when it has"
+                       : volume + " has no such place";
         case Code::unsupported:
-            return volume + " is in no state for that";
+            return unsupported + " (" + volume + " is " + raid::to_text(state) + ")";
         case Code::io_failed:
             return volume + " could not do without it";
         case Code::out_of_range:
@@ -29,21 +33,23 @@ std::string refusal_text(const std::string& volume, Error why) {
 
 }  // namespace
 
-void ControllerNode::with_volume(const std::string& name, const Told& told,
-                                 const VolumeWork& work) {
+void ControllerNode::with_volume(const std::string& name, const Told& told, const VolumeWork& work,
+                                 const std::string& unsupported) {
     auto* volume = find_volume(name);
     if (volume == nullptr) return told("there is no volume " + name);
     auto done = work(*volume);
-    told(done ? std::nullopt : Refusal(refusal_text(name, done.error())));
+    told(done ? std::nullopt : Refusal(refusal_text(*volume, done.error(), unsupported)));
 }
 
 void ControllerNode::with_member(const std::string& name, const std::string& member,
-                                 const Told& told, const MemberWork& work) {
+                                 const Told& told, const MemberWork& work,
+                                 const std::string& unsupported) {
     auto* volume = find_volume(name);
     if (volume == nullptr) return told("there is no volume " + name);
     auto place = place_of(*volume, member);
     if (!place) return told(name + " has no member " + member);
-    with_volume(name, told, [&](ControllerVolume& found) { return work(found, *place); });
+    with_volume(
+        name, told, [&](ControllerVolume& found) { return work(found, *place); }, unsupported);
 }
 
 std::optional<std::uint8_t> ControllerNode::place_of(const ControllerVolume& volume,
@@ -68,9 +74,10 @@ void ControllerNode::fail_member(const std::string& volume, const std::string& m
 
 void ControllerNode::re_add_member(const std::string& volume, const std::string& member,
                                    Told told) {
-    with_member(volume, member, told, [](ControllerVolume& found, std::uint8_t place) {
-        return found.manager().re_add(place);
-    });
+    with_member(
+        volume, member, told,
+        [](ControllerVolume& found, std::uint8_t place) { return found.manager().re_add(place); },
+        member + " has not failed: if it is away it is taken back when it returns, and rebuilt");
 }
 
 void ControllerNode::replace_member(const std::string& volume, const std::string& member,
@@ -87,13 +94,15 @@ void ControllerNode::replace_member(const std::string& volume, const std::string
                         " removes it");
         if (auto refusal = lacks_room_for_part(*other, *found)) return told(refusal);
     }
-    with_member(volume, member, told,
-                [&](ControllerVolume& found, std::uint8_t place) -> Result<void> {
-                    auto replaced = found.manager().replace(place, identity);
-                    if (replaced && spares_.erase(identity) != 0)
-                        keep({{spare_record_name(identity), std::nullopt}}, [](Result<void>) {});
-                    return replaced;
-                });
+    with_member(
+        volume, member, told,
+        [&](ControllerVolume& found, std::uint8_t place) -> Result<void> {
+            auto replaced = found.manager().replace(place, identity);
+            if (replaced && spares_.erase(identity) != 0)
+                keep({{spare_record_name(identity), std::nullopt}}, [](Result<void>) {});
+            return replaced;
+        },
+        box + " is about to take another place of " + volume);
 }
 
 void ControllerNode::pause_rebuild(const std::string& volume, bool paused, Told told) {
@@ -110,9 +119,13 @@ void ControllerNode::limit_rebuild(const std::string& volume, std::uint64_t octe
 }
 
 void ControllerNode::scrub(const std::string& volume, bool repair, bool stop, Told told) {
-    with_volume(volume, told, [repair, stop](ControllerVolume& found) {
-        return stop ? found.manager().stop_scrub() : found.manager().scrub(repair);
-    });
+    with_volume(
+        volume, told,
+        [repair, stop](ControllerVolume& found) {
+            return stop ? found.manager().stop_scrub() : found.manager().scrub(repair);
+        },
+        stop ? "no scrub of " + volume + " runs"
+             : "a scrub of " + volume + " runs already: weft scrub " + volume + " --stop ends it");
 }
 
 // -------------------------------------------------------------------------------------- reports

@@ -170,12 +170,13 @@ private:
     void keep_box(std::uint64_t number);
     void joined(wire::ClusterIdentity cluster, wire::Epoch epoch,
                 const std::function<void(bool)>& told);
+    void make_volume(const VolumeWishes& wishes, Told told);
     Refusal plan_creation(const VolumeWishes& wishes, Creation& creation);
     void parts_created(const std::shared_ptr<Creation>& creation);
     /// As far as the box is up; what is left there is shown as unclaimed.
     void delete_part(const wire::BoxIdentity& identity, const wire::ArrayVolume& volume,
-                     unsigned tries);
-    void take_apart(ControllerVolume& leaving, unsigned tries);
+                     unsigned tries, std::function<void()> over);
+    void take_apart(ControllerVolume& leaving, unsigned tries, const std::function<void()>& over);
     void later(Duration pause, std::function<void()> task);
     void give_spares();
     /// Boxes of one volume are to know each other; told when all that are up do.
@@ -192,15 +193,20 @@ private:
     bool counts_on(const wire::VolumeIdentity& volume, const wire::BoxIdentity& box) const;
     /// A sentence with the numbers, if it does.
     static Refusal lacks_room(const ControllerBox& box, std::uint64_t octets);
+    static std::uint64_t part_bytes(const wire::ArrayVolume& volume);
+    static std::string too_small(const ControllerBox& box, wire::ArrayVolume volume,
+                                 std::uint64_t stripes);
     static Refusal lacks_room_for_part(const ControllerBox& box, const ControllerVolume& volume);
     using PartsByVolume = std::map<wire::VolumeIdentity, std::vector<wire::ArraySuperblock>>;
     PartsByVolume parts_of(const std::string& name) const;
     std::string several_volumes(const std::string& name, const PartsByVolume& parts) const;
     using VolumeWork = std::function<Result<void>(ControllerVolume&)>;
     using MemberWork = std::function<Result<void>(ControllerVolume&, std::uint8_t)>;
-    void with_volume(const std::string& volume, const Told& told, const VolumeWork& work);
+    /// `unsupported`: why it is not done, and what would help, if it is refused as that.
+    void with_volume(const std::string& volume, const Told& told, const VolumeWork& work,
+                     const std::string& unsupported = {});
     void with_member(const std::string& volume, const std::string& member, const Told& told,
-                     const MemberWork& work);
+                     const MemberWork& work, const std::string& unsupported = {});
     void note(const std::string& volume, const std::string& box, const std::string& what);
     void forget_later(std::unique_ptr<ControllerBox> box);
 

@@ -51,12 +51,16 @@ ControllerVolume::ControllerVolume(const Surroundings& around,
       windows_(own_windows(around, options)),
       manager_(*this, with_own_side(options, around, windows_.get())),
       disk_(around.world, domain_for_initiators(around, windows_.get()), around.self,
-            [this](raid::HostRequest& request) { manager().submit(request); }),
+            [this](raid::HostRequest& request) {
+                manager().submit(request);
+                watch();
+            }),
       timer_(around.world.make_timer([this] {
           manager_.tick(around_.world.now());
           deadline_changed();
       })),
-      host_timer_(around.world.make_timer([this] { look_after_hosts(); })) {
+      host_timer_(around.world.make_timer([this] { look_after_hosts(); })),
+      watch_timer_(around.world.make_timer([this] { look_for_silent_boxes(); })) {
     disk_.on_end([this](const SlowOperation& each) { note_slow(each); });
     if (around.links)
         disk_.on_lent([links = around.links](SteeringTag tag) { links->take_back_later(tag); });

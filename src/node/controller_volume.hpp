@@ -8,6 +8,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "node/array_links.hpp"
 #include "node/box_windows.hpp"
@@ -158,6 +159,8 @@ private:
     SlowOperation report(const HostCommand& command, bool under_way) const;
     void note_slow(SlowOperation operation);
     void name_boxes(SlowOperation& operation) const;
+    void watch();
+    void look_for_silent_boxes();
     void answer(scsi::VendorCall& call, wire::HostOutcome outcome, std::uint64_t command);
     /// The same, with all that the host has not heard of who comes and goes.
     void answer(HostCommand& command, wire::HostOutcome outcome);
@@ -172,6 +175,9 @@ private:
     VolumeDisk disk_;
     std::unique_ptr<Timer> timer_;
     std::unique_ptr<Timer> host_timer_;
+    std::unique_ptr<Timer> watch_timer_;
+    bool watching_ = false;
+    std::set<wire::BoxIdentity> silent_;  ///< people were told
     VolumeRoster roster_;
     std::map<wire::HostSession, Host> hosts_;
     std::map<std::uint64_t, scsi::VendorCall*> greetings_;  ///< under way; null: nobody hears it

@@ -36,6 +36,8 @@ HostOutcome outcome_of(const Result<void>& outcome) {
 
 constexpr Duration look_at_hosts = std::chrono::seconds(5);
 constexpr Duration host_patience = std::chrono::seconds(120);
+constexpr Duration look_for_silence = std::chrono::seconds(1);
+constexpr Duration silence = std::chrono::seconds(2);  ///< of a box that is asked for something
 
 wire::ScsiStatus status_of(HostOutcome outcome) {
     return outcome == HostOutcome::done ? wire::ScsiStatus::good
@@ -218,6 +220,7 @@ void ControllerVolume::transfer(scsi::VendorCall& call, const wire::HostCommandB
     command.host_identity = host->second.identity;
     command.heard = asked->heard;
     manager().submit(command);
+    watch();
 }
 
 SlowOperation ControllerVolume::report(const HostCommand& command, bool under_way) const {
@@ -280,6 +283,44 @@ std::vector<SlowOperation> ControllerVolume::slow_operations() const {
     for (auto& each : found)
         if (each.under_way) name_boxes(each);
     return found;
+}
+
+// A write that a box does not answer waits for it, and nobody else can serve it: people are told
+// long before the box is given up.
+
+void ControllerVolume::watch() {
+    if (std::exchange(watching_, true)) return;
+    watch_timer_->set(around_.world.now() + look_for_silence);
+}
+
+void ControllerVolume::look_for_silent_boxes() {
+    watching_ = false;
+    const auto now = around_.world.now();
+    const auto status = manager().status();
+    std::map<wire::BoxIdentity, Duration> silent;
+    bool some = false;
+    for (const auto& each : slow_operations()) {
+        some = some || each.under_way;
+        if (!each.under_way || now - each.story.since < silence) continue;
+        for (const auto& box : each.waits_for)
+            silent[box] = std::max(silent[box], now - each.story.since);
+    }
+    for (const auto& member : status.members) {
+        const bool is_silent = silent.contains(member.box);
+        const bool was_silent = silent_.contains(member.box);
+        if (member.slow || is_silent == was_silent) continue;  // that was told
+        if (!member.up) continue;                              // and this will be
+        around_.office.happened(*this, {.kind = is_silent ? raid::VolumeEventKind::box_slow
+                                                          : raid::VolumeEventKind::box_quick,
+                                        .place = member.place,
+                                        .box = member.box,
+                                        .why = {},
+                                        .number = 0,
+                                        .took = is_silent ? silent[member.box] : Duration{}});
+    }
+    silent_.clear();
+    for (const auto& [box, since] : silent) silent_.insert(box);
+    if (some || !silent_.empty() || !commands_.empty()) watch();
 }
 
 /// As they are now: another may have the place when somebody asks.

@@ -98,6 +98,7 @@ ControllerNode::Refusal ControllerNode::plan_creation(const VolumeWishes& wishes
         return boxes_of_level(wishes.level) + ", and not " + std::to_string(wishes.boxes.size());
     if (!layout) return "a chunk is a multiple of 4 KiB, and 16 MiB at most";
     std::uint64_t room = ~std::uint64_t{0};
+    const ControllerBox* smallest = nullptr;
     for (std::size_t place = 0; place < wishes.boxes.size(); ++place) {
         const auto* box = find_box(wishes.boxes[place]);
         if (box == nullptr) return "there is no box " + wishes.boxes[place];
@@ -108,23 +109,51 @@ ControllerNode::Refusal ControllerNode::plan_creation(const VolumeWishes& wishes
         volume.members[place] = {.box = *box->identity(),
                                  .state = wire::ArrayMemberState::current,
                                  .rebuilt_stripes = 0};
-        room = std::min(room,
-                        raid::part_data_room(box->facts()->box.free, wishes.consistency, *layout));
+        const auto own = raid::part_data_room(box->facts()->box.free, wishes.consistency, *layout);
+        if (own < room || smallest == nullptr) smallest = box;
+        room = std::min(room, own);
     }
     volume.stripes = layout->stripes_on(room);
     if (wishes.size != 0) {
         const auto wanted = whole_stripes(wishes.size, *layout);
-        if (wanted > volume.stripes)
-            return "the boxes have room for " +
-                   std::to_string(volume.stripes * layout->stripe_bytes()) + " octets only";
+        if (wanted > volume.stripes) return too_small(*smallest, volume, wanted);
         volume.stripes = wanted;
     }
-    if (volume.stripes == 0) return "the boxes have no room for a single stripe";
+    if (volume.stripes == 0) return too_small(*smallest, volume, 1);
     creation.data_length = volume.stripes * wishes.chunk_bytes;
     return std::nullopt;
 }
 
+/// Of a volume that has as many stripes as there is room for.
+std::string ControllerNode::too_small(const ControllerBox& box, wire::ArrayVolume volume,
+                                      std::uint64_t stripes) {
+    const auto most = volume.stripes * raid::layout_of(volume)->stripe_bytes();
+    volume.stripes = stripes;
+    const auto refusal = lacks_room(box, part_bytes(volume));
+    return refusal.value_or(box.name() + " has no room for it") + ": the volume can have " +
+           std::to_string(most) + " octets at most";
+}
+
+/// What a box needs for its part of a volume, with all that is around the data.
+std::uint64_t ControllerNode::part_bytes(const wire::ArrayVolume& volume) {
+    const auto most = ~std::uint64_t{0} / 4;  // with checksums it takes more
+    if (volume.stripes > most / volume.chunk_bytes) return most;
+    return raid::part_length(
+        raid::part_superblock({}, {}, volume, 0, volume.stripes * volume.chunk_bytes));
+}
+
+/// What boxes have left is asked for first: parts may have gone, and file systems have filled.
 void ControllerNode::create_volume(const VolumeWishes& wishes, Told told) {
+    auto round = Round::make([this, wishes, told = std::move(told), alive = alive_] {
+        if (*alive) make_volume(wishes, told);
+    });
+    for (const auto& name : wishes.boxes)
+        if (auto* box = find_box(name); box != nullptr && box->is_up())
+            box->describe([step = round->step()](bool) { step(); });
+    round->end();
+}
+
+void ControllerNode::make_volume(const VolumeWishes& wishes, Told told) {
     auto creation = std::make_shared<Creation>();
     if (auto refusal = plan_creation(wishes, *creation)) return told(refusal);
     names_taken_.insert(wishes.name);
@@ -152,8 +181,10 @@ void ControllerNode::parts_created(const std::shared_ptr<Creation>& creation) {
     const auto name = raid::text_of_field(creation->volume.name);
     auto fail = [this, creation, name] {
         names_taken_.erase(name);
-        for (const auto& identity : creation->made) delete_part(identity, creation->volume, 3);
-        creation->told(creation->refusal);
+        auto round = Round::make([creation] { creation->told(creation->refusal); });
+        for (const auto& identity : creation->made)
+            delete_part(identity, creation->volume, 3, round->step());
+        round->end();
     };
     if (creation->refusal) return fail();
     keep({{raid::volume_record_name(creation->volume.volume),
@@ -172,23 +203,23 @@ void ControllerNode::parts_created(const std::shared_ptr<Creation>& creation) {
 }
 
 void ControllerNode::delete_part(const wire::BoxIdentity& identity, const wire::ArrayVolume& volume,
-                                 unsigned tries) {
+                                 unsigned tries, std::function<void()> over) {
     auto* box = find_box(identity);
-    if (box == nullptr || !box->is_up()) return;
+    if (box == nullptr || !box->is_up()) return over();
     auto address = box->whole();
     address.volume = volume.volume;
     if (auto part = box->facts()->parts.find(volume.volume); part != box->facts()->parts.end())
         address.generation = part->second.superblock.volume.generation;
     address.generation = std::max(address.generation, volume.generation);
     box->send(wire::ArrayAction::delete_part, address, {},
-              [this, identity, volume, tries, alive = alive_](auto answer) {
+              [this, identity, volume, tries, over = std::move(over), alive = alive_](auto answer) {
                   auto* found = *alive && answer ? find_box(identity) : nullptr;
-                  if (found == nullptr) return;
+                  if (found == nullptr) return over();
                   if (answer->outcome != wire::ArrayOutcome::done && tries > 0)
-                      return later(std::chrono::seconds(1), [this, identity, volume, tries] {
-                          delete_part(identity, volume, tries - 1);
+                      return later(std::chrono::seconds(1), [this, identity, volume, tries, over] {
+                          delete_part(identity, volume, tries - 1, over);
                       });
-                  found->describe([](bool) {});
+                  found->describe([over](bool) { over(); });
               });
 }
 
@@ -226,24 +257,26 @@ void ControllerNode::delete_volume(const std::string& name, Told told) {
         leaving.remove([this, &leaving, name, told, alive] {
             if (!*alive) return;
             note(name, "", "deleted");
-            take_apart(leaving, delete_tries);
-            told(std::nullopt);
+            take_apart(leaving, delete_tries, [told] { told(std::nullopt); });
         });
     });
 }
 
 /// Nobody asks for anything any more. What the volume itself has under way ends first: its own
 /// transfers, and works at boxes, which would not give the part away.
-void ControllerNode::take_apart(ControllerVolume& leaving, unsigned tries) {
+void ControllerNode::take_apart(ControllerVolume& leaving, unsigned tries,
+                                const std::function<void()>& over) {
     if (leaving.manager().status().requests > 0 && tries > 0) {
         later(std::chrono::milliseconds(200),
-              [this, &leaving, tries] { take_apart(leaving, tries - 1); });
+              [this, &leaving, tries, over] { take_apart(leaving, tries - 1, over); });
         return;
     }
     const auto last = leaving.manager().volume();
+    auto round = Round::make(over);  // its room is there for another, then
     for (std::uint8_t place = 0; place < last.boxes; ++place)
         if (last.members[place].state != wire::ArrayMemberState::none)
-            delete_part(last.members[place].box, last, delete_tries);
+            delete_part(last.members[place].box, last, delete_tries, round->step());
+    round->end();
     const bool relays = leaving.manager().status().counters.payload_octets > 0;
     if (relays && links_) links_->cut_all();
     world_.defer([this, &leaving, alive = alive_] {
@@ -335,8 +368,7 @@ ControllerNode::Refusal ControllerNode::lacks_room(const ControllerBox& box, std
 
 ControllerNode::Refusal ControllerNode::lacks_room_for_part(const ControllerBox& box,
                                                             const ControllerVolume& volume) {
-    const auto& made = volume.manager().volume();
-    return lacks_room(box, raid::part_data_offset + made.stripes * made.chunk_bytes);
+    return lacks_room(box, part_bytes(volume.manager().volume()));
 }
 
 void ControllerNode::grow_volume(const std::string& name, std::uint64_t size, Told told) {
@@ -358,8 +390,10 @@ void ControllerNode::grow_volume(const std::string& name, std::uint64_t size, To
             return told("no box has room for so much");
         if (auto refusal = lacks_room(*box, more * volume.chunk_bytes)) return told(refusal);
     }
-    with_volume(name, told,
-                [stripes](ControllerVolume& growing) { return growing.manager().grow(stripes); });
+    with_volume(
+        name, told,
+        [stripes](ControllerVolume& growing) { return growing.manager().grow(stripes); },
+        name + " grows one step at a time, and only while all its members are current");
 }
 
 }  // namespace weft::node

@@ -213,7 +213,7 @@ std::string VolumeSession::sentence_for(Error why, wire::LoginStatus status) {
     if (!trouble_.empty()) return std::exchange(trouble_, {});
     if (status == wire::LoginStatus::not_found) return "there is no volume of that name";
     if (status == wire::LoginStatus::service_unavailable)
-        return "the controller there is not in office";
+        return "the controller there is not in office, or has only begun";
     return to_text(why);
 }
 

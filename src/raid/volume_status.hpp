@@ -49,10 +49,11 @@ enum class VolumeEventKind : std::uint8_t {
     host_cut_off,       ///< a member does not reach a host that is there
     link_mended,        ///< they do again; `other`
     host_reached,       ///< it does again
-    box_slow,           ///< it was late with a read, and the others were not; `took`, `others`
+    box_slow,           ///< it was late; `took`, and `others` of a read, which they then served
     box_quick,          ///< it is no more
     journal_full,       ///< of a member; `number`: writes that wait for room
     windows_full,       ///< the same, of memory to stage in
+    disk_full,          ///< the same, of the file system it is on
     has_room,           ///< it has again
 };
 inline constexpr std::size_t volume_event_kinds =

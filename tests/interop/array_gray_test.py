@@ -23,7 +23,7 @@ VOLUME = "photos"
 NAMES = ("oak", "elm", "ash", "fir", "yew")
 KIB, MIB = 1 << 10, 1 << 20
 SIZE = 8 * MIB
-STOPPED_SECONDS = 4  # the controller waits for a box's answer three times as long
+STOPPED_SECONDS = 4  # the controller bears twice as long a silence
 READERS = 4
 
 
@@ -134,7 +134,9 @@ class GrayCase(unittest.TestCase):
         writer = threading.Thread(target=self.write_all, daemon=True)
         with self.array.paused(self.cluster.boxes["fir"]):
             writer.start()
-            time.sleep(2)
+            told = self.wait_until_told("answers slowly", seconds=6)
+            self.assertEqual({each["box"] for each in told}, {"fir"})
+            self.assertIn("writes wait for it", told[0]["what"])
             slow = [each for each in self.cluster.tell("slow-ops") if each["under_way"]]
         writer.join(60)
         self.assertFalse(writer.is_alive())
@@ -143,6 +145,7 @@ class GrayCase(unittest.TestCase):
         over = [each for each in self.cluster.tell("slow-ops") if not each["under_way"]]
         self.assertIn("fir", {each["story"]["slowest"]["box"] for each in over})
         self.read_all()
+        self.wait_until_told("as soon as the others again")
         self.expect_nobody_counted_out()
 
     def test_links_that_are_broken_are_gone_around(self):
