@@ -228,25 +228,6 @@ TEST(VolumeJournal, SaysThatABoxHasFailedThatItCannotDoWithout) {
         << volume.story();
 }
 
-/// What it was to end went with its disk: nobody has to remember that any longer.
-TEST(VolumeJournal, WaitsForNoEndOfWhatABoxWithAnEmptyDiskOnceHad) {
-    test::for_each_seed(40, [](std::uint64_t seed) {
-        JournaledVolume volume(level_of(seed), boxes_of(seed), seed);
-        volume.submit_randomly(8);
-        volume.drop(1);
-        volume.boxes[1].reset();
-        volume.bring(1);
-        volume.submit_randomly(8);
-        volume.expect_nothing_lost();
-        for (int i = 0; i < 2; ++i) {
-            volume.submit(HostOperation::write, {0, volume.shadow.size()});
-            volume.expect_all_right();
-        }
-        for (const auto& box : volume.boxes)
-            EXPECT_LE(box->journaled->recall().transactions.size(), 4u) << volume.story();
-    });
-}
-
 TEST(VolumeJournal, RebuildsASpare) {
     test::for_each_seed(9, [](std::uint64_t seed) {
         JournaledVolume volume(level_of(seed), boxes_of(seed), seed);
