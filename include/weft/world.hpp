@@ -151,7 +151,7 @@ public:
     // one path is asked for one thing at a time. All must be done before the world ends.
 
     /// From then on there is a disk of at least this size to be opened under the path: a new one,
-    /// empty, or the one there was, which keeps what it has. It takes space as it is written to.
+    /// empty, or the one there was, which keeps what it has. It has all its space, if that can be.
     virtual void provide_disk(const std::string& /*path*/, std::uint64_t /*size*/,
                               std::function<void(Result<void>)> done) {
         defer([done = std::move(done)] { done(Error{.code = Code::unsupported}); });

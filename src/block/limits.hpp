@@ -2,6 +2,7 @@
 // How much a device of this folder holds at a time.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 
 namespace weft::block {
@@ -12,6 +13,9 @@ inline constexpr std::size_t relay_places = 64;
 /// Requests a DelayFilter is timing. More wait in line, and their time begins when they get a
 /// place.
 inline constexpr std::size_t delay_places = 256;
+
+/// Until a PatientFilter looks again whether there is room.
+inline constexpr auto patient_pause = std::chrono::seconds(1);
 
 inline constexpr std::size_t error_rules_max = 16;
 

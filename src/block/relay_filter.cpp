@@ -57,6 +57,7 @@ void RelayFilter::Copy::take(RelayFilter& filter, BlockRequest& original) {
 }
 
 void RelayFilter::Copy::completed(Result<void> outcome) {
+    if (filter_->keeps(*this, outcome)) return;
     filter_->come_back(*this, *original_, outcome);
 }
 

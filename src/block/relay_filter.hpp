@@ -27,6 +27,8 @@ protected:
     virtual Result<void> admit(const BlockRequest& /*request*/) { return {}; }
     /// May change what goes down.
     virtual void going_down(BlockRequest& /*copy*/) {}
+    /// True: the copy that came back so is kept, and sent down again later.
+    virtual bool keeps(BlockRequest& /*copy*/, const Result<void>& /*outcome*/) { return false; }
     /// The request is about to complete with this outcome.
     virtual void coming_back(const BlockRequest& /*request*/, const Result<void>& /*outcome*/) {}
 

@@ -17,6 +17,7 @@
 #include "cli/text.hpp"
 #include "linux/descriptor.hpp"
 #include "linux/descriptor_limit.hpp"
+#include "linux/disk_files.hpp"
 #include "node/box_node.hpp"
 
 namespace weft::cli {
@@ -122,11 +123,13 @@ int box_serve(const Command& self, const Arguments& arguments) {
     const auto lock = lock_folder(wishes.folder);
     expect_to_know_parts(wishes.folder);
     auto world = make_world({.files = file_engine_of(wishes.files)});
-    node::BoxNode box(*world, {.name = wishes.name,
-                               .folder = wishes.folder,
-                               .size = *size,
-                               .key = read_key(wishes.key),
-                               .group_commit = wishes.group_commit == "on"});
+    node::BoxNode box(*world,
+                      {.name = wishes.name,
+                       .folder = wishes.folder,
+                       .size = *size,
+                       .room = [&wishes] { return linux::room_for_disk_files(wishes.folder); },
+                       .key = read_key(wishes.key),
+                       .group_commit = wishes.group_commit == "on"});
     box.on_event([&](const std::string& what) {
         print_news(wishes.as_json ? show_json({{"event", "news"}, {"what", what}})
                                   : show_foreign(what));

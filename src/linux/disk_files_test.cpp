@@ -23,12 +23,24 @@ struct ADiskFile : testing::Test {
     std::string path() const { return folder / "part"; }
 };
 
-TEST_F(ADiskFile, IsMadeEmptyAndTakesNoSpace) {
-    ASSERT_TRUE(provide_disk_file(path(), 64u << 20));
-    EXPECT_EQ(fs::file_size(path()), 64u << 20);
+TEST_F(ADiskFile, IsMadeEmptyAndHasItsSpace) {
+    ASSERT_TRUE(provide_disk_file(path(), 8u << 20));
+    EXPECT_EQ(fs::file_size(path()), 8u << 20);
+    struct stat facts {};
+    ASSERT_EQ(::stat(path().c_str(), &facts), 0);
+    EXPECT_GE(facts.st_blocks * 512, 8 << 20) << "what is written later needs no more";
     std::ifstream file(path());
     EXPECT_EQ(file.get(), 0);
     EXPECT_EQ(fs::status(path()).permissions() & fs::perms::others_all, fs::perms::none);
+}
+
+TEST_F(ADiskFile, IsRefusedWhereThereIsNoRoom) {
+    const auto room = room_for_disk_files(folder);
+    ASSERT_TRUE(room);
+    const auto made = provide_disk_file(path(), *room + (std::uint64_t{1} << 40));
+    ASSERT_FALSE(made);
+    EXPECT_NE(made.error().code, Code::unsupported);
+    EXPECT_FALSE(room_for_disk_files(folder / "nowhere"));
 }
 
 TEST_F(ADiskFile, GrowsAndKeepsWhatItHas) {

@@ -14,14 +14,24 @@
 namespace weft::linux {
 namespace {
 
+/// How much longer than this one the next may be.
+constexpr std::size_t slack = 16 * 1024;
+
+/// What is in it already is of no interest, but its room is.
+Descriptor open_beside(const std::string& path) {
+    return Descriptor(
+        ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
+}
+
 int write_all(int file, ConstBuffer contents) {
+    const auto length = static_cast<off_t>(contents.size());
     while (!contents.empty()) {
         const auto count = ::write(file, contents.data(), contents.size());
         if (count < 0 && errno == EINTR) continue;
         if (count < 0) return -errno;
         contents = contents.subspan(static_cast<std::size_t>(count));
     }
-    return ::fsync(file) < 0 ? -errno : 0;
+    return ::ftruncate(file, length) < 0 || ::fsync(file) < 0 ? -errno : 0;
 }
 
 }  // namespace
@@ -40,14 +50,16 @@ public:
     std::int64_t on_thread() override {
         const std::string beside = path_ + ".new";
         {
-            Descriptor file(::open(beside.c_str(),
-                                   O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
-                                   S_IRUSR | S_IWUSR));
+            const auto file = open_beside(beside);
             if (!file.is_open()) return -errno;
             if (const int failed = write_all(file.number(), contents_)) return failed;
         }
         if (::rename(beside.c_str(), path_.c_str()) < 0) return -errno;
-        return make_entry_stable(path_);
+        if (const int failed = make_entry_stable(path_)) return failed;
+        // Room for the next, so that it can be replaced even when the file system is full.
+        if (const auto next = open_beside(beside); next.is_open())
+            (void)::fallocate(next.number(), 0, 0, static_cast<off_t>(contents_.size() + slack));
+        return 0;
     }
     void finished(std::int64_t number) override { owner_.replaced(number); }
 

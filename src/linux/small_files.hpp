@@ -2,7 +2,9 @@
 // Small files, read and replaced as a whole.
 //
 // A replacement is written beside the file, made stable, and given its name; then the folder is
-// made stable too. A crash at any moment leaves the old contents or the new. All of that waits for
+// made stable too. A crash at any moment leaves the old contents or the new. What is beside it
+// between replacements is room for the next: a file system that is full does not keep it from being
+// replaced, nor, then, a controller from being obeyed. All of that waits for
 // the disk, so it is done on a thread of the file engine's, one replacement at a time: two of the
 // same file must not overtake each other.
 #pragma once

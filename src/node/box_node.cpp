@@ -86,17 +86,16 @@ void BoxNode::become_somebody() {
 /// Whatever was not yet there, or no more, when the box last stopped.
 void BoxNode::remove_begun_parts(std::size_t from) {
     while (from < facts_.parts.size() && !facts_.parts[from].begun) ++from;
-    if (from == facts_.parts.size())
-        return save([this](Result<void> saved) {
-            if (!saved) return refuse_to_start(facts_path() + ": " + to_text(saved.error()));
-            load_parts();
-        });
+    if (from == facts_.parts.size()) return load_parts();
     world_.remove_disk(
         path_of(facts_.parts[from].volume), [this, from, alive = alive_](Result<void> removed) {
             if (!*alive) return;
             if (!removed) return remove_begun_parts(from + 1);
             facts_.parts.erase(facts_.parts.begin() + static_cast<std::ptrdiff_t>(from));
-            remove_begun_parts(from);
+            save([this, from](Result<void> saved) {
+                if (!saved) return refuse_to_start(facts_path() + ": " + to_text(saved.error()));
+                remove_begun_parts(from);
+            });
         });
 }
 
@@ -110,6 +109,7 @@ void BoxNode::load_part(const wire::ArrayBoxPart& entry) {
     auto disk = world_.open_disk({.path = path});
     if (!disk) return leave_out_part(to_text(disk.error()));
     making_ = make_part_on(std::move(*disk));
+    watch_room(*making_, path);
     making_->load([this, path, alive = alive_](Result<void> read) {
         // A disk may answer from inside, and the next part is not to be read from there.
         world_.defer([this, path, read, alive] {
@@ -198,6 +198,8 @@ Result<Address> BoxNode::listen(const Address& address) {
 void BoxNode::stop() {
     stopping_ = true;
     server_.stop();
+    for (const auto& part : parts_) part->give_up_waiting();
+    if (making_) making_->give_up_waiting();
     if (links_) links_->cut_all();
 }
 
@@ -208,7 +210,11 @@ bool BoxNode::quiet() const {
 }
 
 std::uint64_t BoxNode::free_bytes() const {
-    return options_.size - std::min(options_.size, facts_.taken());
+    const auto left = size_left();
+    const auto room = options_.room ? options_.room() : std::nullopt;
+    // Not the last of it: what the box and the file system note of parts needs some, too.
+    constexpr std::uint64_t margin = 1 << 20;
+    return room ? std::min(left, *room - std::min(*room, margin + *room / 64)) : left;
 }
 
 Result<std::unique_ptr<BoxWindows>> BoxNode::take_windows() {

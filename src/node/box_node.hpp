@@ -30,6 +30,8 @@ public:
         std::string name;
         std::string folder;
         std::uint64_t size = 0;  ///< what the disks of its parts may have together
+        /// What the folder's file system has left for them; none: it does not say.
+        std::function<std::optional<std::uint64_t>()> room{};
         /// Of the cluster: only who proves to know it gives commands. Empty: whoever comes.
         std::string key{};
         /// Off: every record of a journal is written alone. To measure what that costs.
@@ -60,6 +62,7 @@ public:
     bool quiet() const;
 
     const BoxFacts& facts() const { return facts_; }
+    /// What it may still take of its size, and its file system has.
     std::uint64_t free_bytes() const;
     IscsiServer& server() { return server_; }
     ArrayLinks& links() { return *links_; }
@@ -94,10 +97,10 @@ private:
     void remove_begun_parts(std::size_t from);
     void load_parts();
     void load_part(const wire::ArrayBoxPart& entry);
+    void leave_out_part(const std::string& why);
     std::optional<std::string> judge(const BoxPart& part, const wire::ArrayBoxPart& entry) const;
     void catch_up_parts();
     void start_serving();
-    void leave_out_part(const std::string& why);
     void refuse_to_start(std::string why);
 
     // Commands.
@@ -124,10 +127,10 @@ private:
     void create_part(Call& call, const Command& command);
     Outcome judge_superblock(const wire::ArraySuperblock& superblock,
                              const wire::ArrayAddress& address);
+    void forget_left_out(const wire::VolumeIdentity& volume);
     void make_part(Call& call, const wire::ArraySuperblock& superblock);
     void disk_made(Call& call, const wire::ArraySuperblock& superblock, Result<void> made);
     void keep_part(Call& call, std::unique_ptr<BoxPart> part);
-    void forget_left_out(const wire::VolumeIdentity& volume);
     void undo_part(Call& call, const wire::VolumeIdentity& volume, Outcome outcome);
     /// The disk of a part that is to have more: none if it has enough, or cannot.
     std::optional<std::uint64_t> room_wanted(const Command& command);
@@ -138,6 +141,15 @@ private:
     std::unique_ptr<BoxPart> make_part_on(std::unique_ptr<BlockDevice> disk) {
         BoxPartOwner& owner = *this;
         return std::make_unique<BoxPart>(owner, world_, std::move(disk), options_.group_commit);
+    }
+    void watch_room(BoxPart& part, const std::string& path) {
+        part.on_full([this, path](bool full) {
+            tell(path + (full ? ": its file system is full; writes wait for room"
+                              : ": there is room again, and writes go on"));
+        });
+    }
+    std::uint64_t size_left() const {
+        return options_.size - std::min(options_.size, facts_.taken());
     }
     void tell(const std::string& what) {
         if (hear_) hear_(what);

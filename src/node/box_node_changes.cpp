@@ -5,6 +5,14 @@
 #include "node/box_node.hpp"
 
 namespace weft::node {
+namespace {
+
+wire::ArrayOutcome outcome_of_disk(Error why) {
+    return why.code == Code::exhausted ? wire::ArrayOutcome::no_space
+                                       : wire::ArrayOutcome::disk_failed;
+}
+
+}  // namespace
 
 void BoxNode::save(std::function<void(Result<void>)> then) {
     saving_ = true;
@@ -129,7 +137,7 @@ wire::ArrayOutcome BoxNode::judge_superblock(const wire::ArraySuperblock& superb
     const auto* before = facts_.find(volume.volume);
     const bool replaces = left_out_.contains(volume.volume);
     if (before != nullptr && !replaces) return Outcome::already_there;
-    const bool fits = raid::part_length(superblock) <= free_bytes() + (replaces ? before->size : 0);
+    const bool fits = raid::part_length(superblock) <= size_left() + (replaces ? before->size : 0);
     const bool has_entry = replaces || facts_.parts.size() < box_parts_max;
     return fits && has_entry ? Outcome::done : Outcome::no_space;
 }
@@ -144,6 +152,7 @@ void BoxNode::create_part(Call& call, const Command& command) {
     if (const auto outcome = judge_superblock(*superblock, command.address);
         outcome != Outcome::done)
         return end_change(call, outcome);
+    forget_left_out(superblock->volume.volume);
     // First it is known that there may be a disk, then there is one.
     facts_.parts.push_back({.volume = superblock->volume.volume,
                             .size = raid::part_length(*superblock),
@@ -151,9 +160,14 @@ void BoxNode::create_part(Call& call, const Command& command) {
     save([this, &call, superblock = *superblock](Result<void> saved) {
         if (saved) return make_part(call, superblock);
         facts_.parts.pop_back();
-        end_change(call, Outcome::disk_failed);
-    forget_left_out(superblock->volume.volume);
+        end_change(call, outcome_of_disk(saved.error()));
     });
+}
+
+/// Of a part that is damaged, and of no use to anybody.
+void BoxNode::forget_left_out(const wire::VolumeIdentity& volume) {
+    if (left_out_.erase(volume) != 0)
+        std::erase_if(facts_.parts, [&](const auto& part) { return part.volume == volume; });
 }
 
 void BoxNode::make_part(Call& call, const wire::ArraySuperblock& superblock) {
@@ -164,12 +178,6 @@ void BoxNode::make_part(Call& call, const wire::ArraySuperblock& superblock) {
     spare_windows_.push_back(std::move(*windows));
     auto made = [this, &call, superblock, alive = alive_](Result<void> outcome) {
         if (*alive) disk_made(call, superblock, outcome);
-/// Of a part that is damaged, and of no use to anybody.
-void BoxNode::forget_left_out(const wire::VolumeIdentity& volume) {
-    if (left_out_.erase(volume) != 0)
-        std::erase_if(facts_.parts, [&](const auto& part) { return part.volume == volume; });
-}
-
     };
     // Whatever was there before is nobody's.
     world_.remove_disk(path, [this, path, size = facts_.parts.back().size, made,
@@ -186,18 +194,17 @@ void BoxNode::disk_made(Call& call, const wire::ArraySuperblock& superblock, Res
                      : Result<std::unique_ptr<BlockDevice>>(made.error());
     if (!disk) {
         tell(path + ": " + to_text(disk.error()));
-        return undo_part(call, volume, Outcome::disk_failed);
+        return undo_part(call, volume, outcome_of_disk(disk.error()));
     }
     making_ = make_part_on(std::move(*disk));
+    watch_room(*making_, path);
     making_->create(superblock, [this, &call, volume, alive = alive_](Result<void> written) {
         world_.defer([this, &call, volume, alive, written] {
             if (!*alive) return;
             auto part = std::move(making_);
             if (written) return keep_part(call, std::move(part));
             part.reset();
-            undo_part(
-                call, volume,
-                written.error().code == Code::exhausted ? Outcome::no_space : Outcome::disk_failed);
+            undo_part(call, volume, outcome_of_disk(written.error()));
         });
     });
 }
@@ -240,7 +247,7 @@ std::optional<std::uint64_t> BoxNode::room_wanted(const Command& command) {
     const auto octets = volume ? part->room_for(*volume) : std::nullopt;
     if (!octets || *octets <= part->size()) return std::nullopt;
     const auto* entry = facts_.find(part->volume());
-    return *octets <= entry->size + free_bytes() ? octets : std::nullopt;
+    return *octets <= entry->size + size_left() ? octets : std::nullopt;
 }
 
 /// The disk grows first, beside the loop; the part then finds that it has. The box's file learns of
@@ -280,6 +287,8 @@ void BoxNode::delete_part(Call& call, const Command& command) {
     if (const auto outcome = check(command.address); outcome != Outcome::done)
         return end_change(call, outcome);
     auto* part = find_part(command.address.volume);
+    if (part == nullptr && left_out_.erase(command.address.volume) != 0)
+        return undo_part(call, command.address.volume, Outcome::done);
     if (part == nullptr) return end_change(call, Outcome::wrong_volume);
     if (!part->idle()) return end_change(call, Outcome::no_room);
     facts_.find(command.address.volume)->begun = true;
@@ -287,8 +296,6 @@ void BoxNode::delete_part(Call& call, const Command& command) {
     save([this, &call, volume, part](Result<void> saved) {
         if (!saved || !part->idle()) return keep_after_all(call, volume, saved);
         spare_windows_.push_back(part->stop());
-    if (part == nullptr && left_out_.erase(command.address.volume) != 0)
-        return undo_part(call, command.address.volume, Outcome::done);
         std::erase_if(parts_, [&](const auto& each) { return each.get() == part; });
         undo_part(call, volume, Outcome::done);
     });

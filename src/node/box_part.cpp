@@ -7,6 +7,7 @@ constexpr Duration marks_wait_for = std::chrono::milliseconds(1);
 
 void BoxPart::load(Told told) {
     told_ = std::move(told);
+    disk_->be_patient();  // what is recovered is not asked for again
     move(Stage::reading, BlockOperation::read, 0, image_);
 }
 
@@ -91,6 +92,10 @@ Result<void> BoxPart::make_room(std::uint64_t octets) {
 
 void BoxPart::start(std::unique_ptr<BoxWindows> windows, raid::PeerTransfers& peers) {
     windows_ = std::move(windows);
+    // Of what goes home the controller is told, and asks again; a journal could not go on.
+    const bool ends_with_journal = superblock_.journal_offset > superblock_.data_offset;
+    disk_->be_patient({.begin = superblock_.data_offset,
+                       .end = ends_with_journal ? superblock_.journal_offset : ~std::uint64_t{0}});
     raid::BoxOwner& owner = *this;
     box_ = std::make_unique<raid::Box>(owner, *disk_, *windows_, peers, superblock_, copy_,
                                        journaled_.get());

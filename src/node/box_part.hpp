@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "block/patient_filter.hpp"
 #include "node/box_windows.hpp"
 #include "node/growing_disk.hpp"
 #include "raid/box.hpp"
@@ -36,7 +37,8 @@ public:
     BoxPart(BoxPartOwner& owner, World& world, std::unique_ptr<BlockDevice> disk, bool group_commit)
         : owner_(owner),
           world_(world),
-          disk_(std::make_unique<GrowingDisk>(std::move(disk))),
+          file_(std::make_unique<GrowingDisk>(std::move(disk))),
+          disk_(std::make_unique<block::PatientFilter>(*file_, world)),
           group_commit_(group_commit) {}
     BoxPart(const BoxPart&) = delete;
     BoxPart& operator=(const BoxPart&) = delete;
@@ -61,8 +63,12 @@ public:
     std::uint64_t size() const { return disk_->traits().size; }
     /// What its disk must have for this to be its volume; none: no disk has that much.
     std::optional<std::uint64_t> room_for(const wire::ArrayVolume& volume) const;
+    /// When there is no room on the disk for what is written, and when there is again.
+    void on_full(std::function<void(bool full)> hear) { disk_->on_change(std::move(hear)); }
+    /// What waits for room fails: the box is to stop.
+    void give_up_waiting() { disk_->give_up(); }
     /// The same disk, larger.
-    void use(std::unique_ptr<BlockDevice> disk) { disk_->use(std::move(disk)); }
+    void use(std::unique_ptr<BlockDevice> disk) { file_->use(std::move(disk)); }
     bool idle() const { return !told_ && (!box_ || box_->idle()); }
     bool has_lost_its_journal() const { return journaled_ && journaled_->has_failed(); }
 
@@ -79,31 +85,33 @@ private:
     void admit(const wire::ArrayHostAdmission& host) override { owner_.admit(host); }
     void dismiss(wire::HostSession host) override { owner_.dismiss(host); }
     Result<void> make_room(std::uint64_t octets) override;
+    bool disk_is_full() const override { return disk_->is_full(); }
     // BlockRequest
     void completed(Result<void> outcome) override;
 
+    enum class Stage : std::uint8_t { reading, mending, creating };
+
+    void move(Stage stage, BlockOperation what, std::uint64_t at, Buffer octets);
     Result<void> take_superblocks();
+    bool copies_differ() const;
+    void mend_superblocks();
     void open_journal();
 
     BoxPartOwner& owner_;
     World& world_;
-    std::unique_ptr<GrowingDisk> disk_;
+    std::unique_ptr<GrowingDisk> file_;
+    std::unique_ptr<block::PatientFilter> disk_;
     bool group_commit_;
-    enum class Stage : std::uint8_t { reading, mending, creating };
-
-    void move(Stage stage, BlockOperation what, std::uint64_t at, Buffer octets);
     std::unique_ptr<raid::JournaledDisk> journaled_;
-    bool copies_differ() const;
-    void mend_superblocks();
     std::unique_ptr<Timer> marks_timer_;
     std::unique_ptr<BoxWindows> windows_;
     std::unique_ptr<raid::Box> box_;
     std::array<std::byte, 2 * wire::superblock_size> image_{};
     Buffer memory_{};
+    Stage stage_{};
     wire::ArraySuperblock superblock_{};
     unsigned copy_ = 0;  ///< which of the two on the disk this is
     Told told_;
 };
 
 }  // namespace weft::node
-    Stage stage_{};

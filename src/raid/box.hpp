@@ -38,6 +38,8 @@ public:
     virtual void dismiss(wire::HostSession host) = 0;
     /// The disk shall have so many octets from now on, those that are new being zero.
     virtual Result<void> make_room(std::uint64_t) { return Error{.code = Code::unsupported}; }
+    /// There was no room for a write: nothing new that needs some is begun.
+    virtual bool disk_is_full() const { return false; }
 
 protected:
     ~BoxOwner() = default;

@@ -25,6 +25,12 @@ std::uint32_t octets_to_prepare(const ReceivedOrder& order) {
         std::min(most, std::max<std::uint64_t>(octets, order.envelope.to_prepare)));
 }
 
+/// The journal has had its room: what is lacking then is room on the disk.
+ArrayOutcome outcome_of_commit(const Result<void>& committed) {
+    const auto outcome = outcome_of(committed);
+    return outcome == ArrayOutcome::no_room ? ArrayOutcome::no_space : outcome;
+}
+
 }  // namespace
 
 /// With a journal everything goes through it: what went home past it could be undone by it.
@@ -58,6 +64,7 @@ ArrayOutcome Box::keep_room(const ReceivedOrder& order) {
         return ArrayOutcome::unknown_transaction;
     const std::uint32_t octets = octets_to_prepare(order);
     if (octets == 0) return ArrayOutcome::done;
+    if (owner_.disk_is_full() && !is_open(transaction)) return ArrayOutcome::no_space;
     return journaled_->keep_room(transaction, octets) ? ArrayOutcome::done : ArrayOutcome::no_room;
 }
 
@@ -94,7 +101,7 @@ bool Box::journals(Window& window, const OrderResult& result) {
     if (received.order.phase != Phase::commit || !journaled_->state_of(transaction)) return false;
     journaled_->commit(transaction, window.prepared, [this, &window, result](Result<void> outcome) {
         OrderResult ended = result;
-        ended.outcome = outcome_of(outcome);
+        ended.outcome = outcome_of_commit(outcome);
         order_answered(window, ended);
     });
     return true;
@@ -118,7 +125,7 @@ void Box::commit_from_journal(CommandTicket ticket, wire::TransactionNumber tran
     if (journaled_ == nullptr)
         return say(ticket, transaction, {.outcome = ArrayOutcome::unknown_transaction});
     journaled_->commit(transaction, {}, [this, ticket, transaction](Result<void> outcome) {
-        say(ticket, transaction, {.outcome = outcome_of(outcome)});
+        say(ticket, transaction, {.outcome = outcome_of_commit(outcome)});
         answer_recalls();
     });
 }
@@ -151,7 +158,7 @@ void Box::answer_recalls() {
     const auto owed = journaled_->not_home();
     if (!owed) return end_recalls(ArrayOutcome::done, journaled_->recall());
     journaled_->commit(*owed, {}, [this](Result<void> outcome) {
-        if (!outcome) return end_recalls(outcome_of(outcome), {});
+        if (!outcome) return end_recalls(outcome_of_commit(outcome), {});
         answer_recalls();
     });
 }

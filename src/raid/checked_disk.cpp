@@ -211,7 +211,10 @@ void CheckedDisk::store(std::uint64_t number, Page& page) {
     ++storing_;
     asker_.write(place_of_page(number), {page.written}, [this, &page](Result<void> outcome) {
         page.writing = false;
-        if (!outcome) page.dirty = flush_has_failed_ = true;
+        if (!outcome) page.dirty = true;  // it is still in memory, to be stored again
+        const bool lacks_room = !outcome && outcome.error().code == Code::exhausted;
+        flush_lacks_room_ = flush_lacks_room_ || lacks_room;
+        flush_has_failed_ = flush_has_failed_ || (!outcome && !lacks_room);
         page_stored();
     });
 }
@@ -223,7 +226,11 @@ void CheckedDisk::page_stored() {
         return advance();
     }
     if (flush_has_failed_) return end_flush(Error{.code = Code::io_failed});
-    asker_.flush([this](Result<void> outcome) { end_flush(outcome); });
+    if (flush_lacks_room_) return end_flush(Error{.code = Code::exhausted});
+    asker_.flush([this](Result<void> outcome) {
+        // What had been written may be lost by now, whatever it was for lack of.
+        end_flush(outcome ? outcome : Result<void>{Error{.code = Code::io_failed}});
+    });
 }
 
 // ------------------------------------------------------------------------------ reads and writes
@@ -327,7 +334,7 @@ void CheckedDisk::flush(Told told) {
 void CheckedDisk::begin_flush() {
     if (flushing_ || storing_ > 0 || flushes_.empty()) return;
     flushing_ = true;
-    flush_has_failed_ = false;
+    flush_has_failed_ = flush_lacks_room_ = false;
     flushing_told_ = std::exchange(flushes_, {});
     ++storing_;  // so that it does not end amid this
     for (auto& [number, page] : pages_)

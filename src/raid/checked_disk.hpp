@@ -147,7 +147,7 @@ private:
     std::list<Work> works_, finished_;
     std::vector<Told> flushes_, flushing_told_;
     std::size_t storing_ = 0;  ///< pages on their way to the disk
-    bool flushing_ = false, flush_has_failed_ = false;
+    bool flushing_ = false, flush_has_failed_ = false, flush_lacks_room_ = false;
     bool advancing_ = false, changed_ = false;
     std::uint64_t uses_ = 0, mismatches_ = 0;
 };

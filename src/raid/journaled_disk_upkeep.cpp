@@ -35,8 +35,9 @@ void JournaledDisk::consider_checkpoint() {
     const std::uint64_t applied = applied_by_now();
     home_asker_.flush([this, applied](Result<void> outcome) {
         if (outcome) return write_checkpoint(applied);
-        failed_ = true;
         checkpointing_ = false;
+        // Without room on the disk for checksums it is tried again when something else ends.
+        if (outcome.error().code != Code::exhausted) failed_ = true;
     });
 }
 

@@ -280,6 +280,8 @@ void OrderWork::failed(const Step& step, Error error) {
         result_.party = static_cast<std::uint8_t>(party - received_.parties.begin());
     } else if (error.code == Code::out_of_range) {
         result_.outcome = wire::ArrayOutcome::out_of_range;
+    } else if (error.code == Code::exhausted) {
+        result_.outcome = wire::ArrayOutcome::no_space;
     } else if (is_mismatch(error)) {
         result_.outcome = wire::ArrayOutcome::corrupt;
         name_block(step, std::uint64_t{error.where} * CheckedDisk::block);

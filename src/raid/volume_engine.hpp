@@ -46,7 +46,7 @@ public:
     virtual void box_failed(BoxIndex suspect, BoxIndex reporter,
                             const wire::ArrayAnswer& answer) = 0;
     /// A box is short of windows: those concerned wait for try_again().
-    virtual void no_room(BoxIndex) {}
+    virtual void no_room(BoxIndex, wire::ArrayOutcome /*why*/) {}
     /// Whether a write in these rows may begin: what must be lasting before it is. False: it waits
     /// for go_on().
     virtual bool may_write(std::span<const Band>) { return true; }

@@ -102,6 +102,7 @@ private:
         Timer spare;
         Timer full;            ///< until it is looked whether it still has no room
         unsigned refused = 0;  ///< for lack of room, since that was last looked at
+        wire::ArrayOutcome refused_for{};
         bool said_full = false;
     };
     struct Work final : UpkeepRequest {
@@ -206,7 +207,7 @@ private:
     void audit_failed(std::span<const Band> bands) override;
 
     // volume_troubles.cpp: boxes that are there, and slow, full or cut off from somebody
-    void no_room(BoxIndex box) override;
+    void no_room(BoxIndex box, wire::ArrayOutcome why) override;
     void look_for_room(std::uint8_t place, Instant now);
     void box_slow(BoxIndex box, Duration waited, Duration others) override;
     void box_quick(BoxIndex box) override;

@@ -40,6 +40,8 @@ void VolumeManager::Life::recalled(const Told& what, const wire::ArrayAnswer& an
     const auto place = place_of(what.box);
     if (answer.outcome == ArrayOutcome::other_epoch && answer.epoch > epoch_) return depose();
     auto known = parse_recall(data_in);
+    if (place && answer.outcome == ArrayOutcome::no_space)  // it is asked again: look_for_room()
+        return no_room(BoxIndex{*place}, answer.outcome);
     if (answer.outcome != ArrayOutcome::done || !known) {
         // Without its journal nobody knows what it has: it is not ours to use.
         if (!std::exchange(box.facts.failed, true) && place)

@@ -46,6 +46,7 @@ constexpr std::array<const char*, volume_event_kinds> event_words{
     "box answers as soon as the others again",
     "box's journal is full: writes wait",
     "box has no memory to stage in: writes wait",
+    "box's disk is full: writes wait",
     "box has room again",
 };
 
@@ -85,13 +86,16 @@ std::string to_text(const VolumeEvent& event, const std::string& other) {
         case VolumeEventKind::link_mended:
             return "box and " + other + " reach each other again";
         case VolumeEventKind::box_slow:
-            return "box answers slowly (no answer for " + span_text(event.took) + ", others take " +
             if (event.others == Duration{})
                 return "box answers slowly (no answer for " + span_text(event.took) +
                        "): writes wait for it";
+            return "box answers slowly (no answer for " + span_text(event.took) + ", others take " +
                    span_text(event.others) + "): reads go around it";
         case VolumeEventKind::journal_full:
             return "box's journal is full: writes wait for room (" + std::to_string(event.number) +
+                   ")";
+        case VolumeEventKind::disk_full:
+            return "box's disk is full: writes wait for room (" + std::to_string(event.number) +
                    ")";
         default:
             break;

@@ -53,6 +53,7 @@ enum class VolumeEventKind : std::uint8_t {
     box_quick,          ///< it is no more
     journal_full,       ///< of a member; `number`: writes that wait for room
     windows_full,       ///< the same, of memory to stage in
+    disk_full,          ///< the same, of the file system it is on
     has_room,           ///< it has again
 };
 inline constexpr std::size_t volume_event_kinds =

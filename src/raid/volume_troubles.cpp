@@ -18,13 +18,14 @@ constexpr unsigned refusals_at_first = 3;  ///< those who wait ask again: fewer,
 
 }  // namespace
 
-void VolumeManager::Life::no_room(BoxIndex box) {
+void VolumeManager::Life::no_room(BoxIndex box, ArrayOutcome why) {
     retry_after_ = std::clamp<Duration>(retry_after_ * 2, 1ms, 200ms);
     retry_timer_.ask(retry_after_);
     calm_timer_.stop();
     calm_timer_.ask(10s);
     Place& place = places_[number(box)];
     ++place.refused;
+    place.refused_for = why;
     place.full.ask(first_look);
 }
 
@@ -32,11 +33,18 @@ void VolumeManager::Life::look_for_room(std::uint8_t index, Instant now) {
     Place& place = places_[index];
     if (!place.full.passed(now)) return;
     const unsigned refused = std::exchange(place.refused, 0);
-    if (refused >= (place.said_full ? 1 : refusals_at_first)) {
+    const bool is_lasting = place.said_full || place.refused_for == ArrayOutcome::no_space;
+    const auto& member = volume_.members[index].box;
+    if (auto* box = state_of(index); box && box->has_session && box->facts.has_part &&
+                                     has_journal() && !box->recalled && refused > 0)
+        ask_for_recall(member);
+    if (refused >= (is_lasting ? 1 : refusals_at_first)) {
         place.full.ask(look_again);
         if (std::exchange(place.said_full, true)) return;
-        say_of(has_journal() ? VolumeEventKind::journal_full : VolumeEventKind::windows_full, index,
-               {}, engine_.writes_waiting());
+        const auto kind = place.refused_for == ArrayOutcome::no_space ? VolumeEventKind::disk_full
+                          : has_journal() ? VolumeEventKind::journal_full
+                                          : VolumeEventKind::windows_full;
+        say_of(kind, index, {}, engine_.writes_waiting());
     } else if (std::exchange(place.said_full, false)) {
         say_of(VolumeEventKind::has_room, index);
     }

@@ -27,6 +27,12 @@ struct Troubled : ManagedVolume {
         boxes[one]->network.out_of_reach = identities[other];
         boxes[other]->network.out_of_reach = identities[one];
     }
+    void fill_disk(unsigned i) {
+        boxes[i]->disk.no_room_from = boxes[i]->box.superblock().data_offset;
+    }
+    void make_room() {
+        for (auto& box : boxes) box->disk.no_room_from.reset();
+    }
     void mend_links() {
         for (auto& box : boxes) box->network.out_of_reach.reset();
     }
@@ -103,6 +109,69 @@ TEST(ABoxWithoutRoom, LeavesNoWriteHalfAccepted) {
     });
 }
 
+// The file system under a box has no room: nobody is counted out, what can be read is, and writes
+// go on by themselves when there is room again. Of all boxes at once, too.
+TEST(FailureTable, Case40_DisksAreFull_WritesWaitUntilThereIsRoom) {
+    for (const unsigned boxes : {1u, 5u}) {
+        Troubled volume(boxes);
+        volume.write_everywhere();
+        volume.expect_all_right();
+        for (unsigned i = 0; i < boxes; ++i) volume.fill_disk(i);
+        volume.write_everywhere();
+        volume.write_everywhere();
+        volume.pass(10s);
+        EXPECT_FALSE(volume.all_answered());
+        EXPECT_EQ(volume.count(disk_full), boxes) << volume.story();
+        EXPECT_EQ(volume.count(journal_full), 0u) << volume.story();
+        EXPECT_TRUE(volume.manager->status().members[0].full);
+        volume.expect_nobody_counted_out();
+        volume.make_room();
+        volume.pass(5s);
+        volume.expect_all_right();
+        EXPECT_EQ(volume.count(has_room), boxes) << volume.story();
+        EXPECT_FALSE(volume.manager->status().members[0].full);
+        volume.expect_nobody_counted_out();
+        volume.expect_whole();
+    }
+}
+
+// The next controller may have to begin without who still owes something to its disk; it takes it
+// back by itself.
+TEST(FailureTable, Case40_TheControllerDiesWhileDisksAreFull_AllIsWholeOnceThereIsRoom) {
+    test::for_each_seed(8, [](std::uint64_t seed) {
+        Troubled volume(seed);
+        volume.write_everywhere();
+        volume.expect_all_right();
+        for (unsigned i = 0; i < 1 + seed % 5; ++i) volume.fill_disk(i);
+        volume.write_everywhere();
+        volume.pass(3s);
+        volume.replace_controller();
+        volume.pass(20s);
+        volume.make_room();
+        EXPECT_TRUE(volume.run_until([&] { return volume.is_healthy(); })) << volume.story();
+        volume.pass(5s);
+        volume.expect_all_right();
+        EXPECT_EQ(volume.count(box_failed), 0u) << volume.story();
+        volume.expect_whole();
+    });
+}
+
+// What nobody writes is read meanwhile.
+TEST(FailureTable, Case40_DisksAreFull_TheyAreReadFrom) {
+    Troubled volume(7);
+    volume.write_everywhere();
+    volume.expect_all_right();
+    for (unsigned i = 0; i < 5; ++i) volume.fill_disk(i);
+    volume.submit(HostOperation::write, {0, 4096});
+    volume.pass(3s);
+    const auto& read = volume.submit(HostOperation::read, {3 * volume.layout.stripe_bytes(), 4096});
+    volume.pass(3s);
+    EXPECT_TRUE(read.outcome && *read.outcome);
+    volume.make_room();
+    volume.pass(3s);
+    volume.expect_all_right();
+}
+
 TEST(ABrokenLink, IsToldOfOnceHoweverLongItIsBroken) {
     Troubled volume(4);
     volume.break_link(0, 1);
@@ -153,8 +222,12 @@ TEST(AVolumesEvents, AreSentencesWithTheirFigures) {
               "box answers slowly (no answer for 180 ms, others take 2 ms): reads go around it");
     EXPECT_EQ(to_text({.kind = box_slow, .place = 1, .took = 12s, .others = 350us}, ""),
               "box answers slowly (no answer for 12 s, others take 350 us): reads go around it");
+    EXPECT_EQ(to_text({.kind = box_slow, .place = 1, .took = 3s}, ""),
+              "box answers slowly (no answer for 3000 ms): writes wait for it");
     EXPECT_EQ(to_text({.kind = journal_full, .place = 1, .number = 12}, ""),
               "box's journal is full: writes wait for room (12)");
+    EXPECT_EQ(to_text({.kind = disk_full, .place = 1, .number = 3}, ""),
+              "box's disk is full: writes wait for room (3)");
     EXPECT_EQ(to_text({.kind = link_broken, .place = 1, .number = 2}, "elm"),
               "box and elm do not reach each other: their data goes by way of the controller");
     EXPECT_EQ(to_text({.kind = link_mended, .place = 1, .number = 2}, "elm"),
@@ -164,5 +237,3 @@ TEST(AVolumesEvents, AreSentencesWithTheirFigures) {
 
 }  // namespace
 }  // namespace weft::raid
-    EXPECT_EQ(to_text({.kind = box_slow, .place = 1, .took = 3s}, ""),
-              "box answers slowly (no answer for 3000 ms): writes wait for it");

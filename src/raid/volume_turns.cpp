@@ -16,6 +16,12 @@ bool is_counted(const Order& order) {
            std::ranges::find(order.pieces, Verb::digest, &Piece::verb) != order.pieces.end();
 }
 
+/// It will have some: nobody is to blame.
+bool lacks_room(const wire::ArrayAnswer& answer) {
+    return answer.outcome == wire::ArrayOutcome::no_room ||
+           answer.outcome == wire::ArrayOutcome::no_space;
+}
+
 }  // namespace
 
 void VolumeEngine::send_turn(RunPlace run) {
@@ -175,7 +181,10 @@ void VolumeEngine::take_answer(CommandTicket ticket, const wire::ArrayAnswer& an
         const bool is_there = sent.box == volume_.members[number(sent.to.box)].box &&
                               counts(run, run.plan.orders[sent.order]);
         run.stuck = run.stuck || is_there;
-        if (is_there) owner_.box_failed(sent.to.box, sent.to.box, answer);
+        if (is_there && !is_lost && lacks_room(answer))
+            owner_.no_room(sent.to.box, answer.outcome);
+        else if (is_there)
+            owner_.box_failed(sent.to.box, sent.to.box, answer);
     } else if (answer.outcome != wire::ArrayOutcome::done && run.stage == Stage::running)
         order_failed(sent, answer);
     else if (sent.closes)
@@ -257,9 +266,9 @@ void VolumeEngine::order_failed(const Sent& sent, const wire::ArrayAnswer& answe
     // Planned for a volume that has changed since: it is simply tried again.
     if (run.generation != volume_.generation) return;
     run.stuck = true;
-    if (answer.outcome == wire::ArrayOutcome::no_room) {
+    if (lacks_room(answer)) {
         tell(run, WaitsFor::room, now_);
-        return owner_.no_room(sent.to.box);
+        return owner_.no_room(sent.to.box, answer.outcome);
     }
     if (answer.outcome == wire::ArrayOutcome::malformed) run.refusal = Error{Code::io_failed};
     const BoxIndex reporter = sent.to.kind == PartyKind::box ? sent.to.box : suspect.box;

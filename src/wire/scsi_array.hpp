@@ -173,7 +173,7 @@ enum class ArrayOutcome : std::uint8_t {
     passive_side_failed = 0x09,  ///< `party` could not be reached, or refused
     disk_failed = 0x0a,          ///< the box's own
     unknown_transaction = 0x0b,  ///< a later phase of something never staged here
-    no_space = 0x0c,             ///< for a part of that size
+    no_space = 0x0c,             ///< on the disk: for a part of that size, or, later, for a write
     already_there = 0x0d,        ///< a part of that volume
     corrupt = 0x0e,              ///< what `piece` would read is not what was written there
     lease_over = 0x0f,           ///< the sender's time in office has run out, for all one knows

@@ -172,7 +172,8 @@ class Corner(unittest.TestCase):
         self.create()
         octets = os.urandom(2 * MIB)
         self.assertEqual(self.copy_in(self.url(), octets).returncode, 0)
-        # From here on nothing that ash keeps may grow beyond what it has: its file is sparse.
+        # From here on the system refuses ash what lies behind. (array_full_test.py has file systems
+        # without room.)
         ash = self.cluster.boxes["ash"]
         resource.prlimit(ash.process.pid, resource.RLIMIT_FSIZE, (3 * MIB, 3 * MIB))
         more = os.urandom(16 * MIB)

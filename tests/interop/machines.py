@@ -26,24 +26,26 @@ def sh(*words):
     return done.stdout
 
 
-def namespace_words():
-    return ["unshare", "--net"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--net"]
+def namespace_words(mounts):
+    words = ["unshare", "--net", *(["--mount"] if mounts else [])]
+    return words if os.geteuid() == 0 else [*words, "--map-root-user"]
 
 
-def run_inside(*also_needed):
-    """Runs this very program again in a network of its own, and ends with its status. Returns in
-    that one; ends with 77 where there is no such network to be had."""
+def run_inside(*also_needed, mounts=False):
+    """Runs this very program again in a network of its own, and ends with its status; with
+    `mounts`, what it mounts is its own, too. Returns in that one; ends with 77 where there is no
+    such network to be had."""
     if INSIDE in os.environ:
         return
     missing = [name for name in (*NEEDED, *also_needed) if not shutil.which(name)]
-    refused = not missing and subprocess.run([*namespace_words(), "ip", "link", "set", "lo", "up"],
-                                             capture_output=True).returncode != 0
+    alone = [*namespace_words(mounts), "ip", "link", "set", "lo", "up"]
+    refused = not missing and subprocess.run(alone, capture_output=True).returncode != 0
     if missing or refused:
         print("skipped: " + (f"{missing[0]} is not installed" if missing
                              else "there are no network namespaces for us here"))
         sys.exit(CANNOT_RUN)
     os.environ[INSIDE] = "yes"
-    words = [*namespace_words(), sys.executable, *sys.argv]
+    words = [*namespace_words(mounts), sys.executable, *sys.argv]
     os.execvp(words[0], words)
 
 

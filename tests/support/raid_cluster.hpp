@@ -87,6 +87,8 @@ public:
     AlignedBytes lasting{0};  ///< as of the last flush: what is left when the power goes
     bool broken = false;
     bool answers_at_once = false;
+    std::optional<std::uint64_t> no_room_from;  ///< what is written behind it finds none
+    bool is_full = false;                       ///< and something was, since it last found some
     int flushes = 0, durable_writes = 0;
     std::set<std::uint64_t> rotten;  ///< blocks that read as another checksum's, until written
 
@@ -97,6 +99,10 @@ private:
             lasting = octets;
             return ++flushes, Result<void>{};
         }
+        const bool needs_room = request.operation == BlockOperation::write && no_room_from &&
+                                request.offset >= *no_room_from;
+        if (needs_room) return is_full = true, Error{Code::exhausted};
+        if (request.operation == BlockOperation::write && !no_room_from) is_full = false;
         std::uint64_t length = 0;
         for (Buffer part : request.memory) length += part.size();
         for (auto block = request.offset / 4096; block * 4096 < request.offset + length; ++block)
@@ -243,6 +249,7 @@ private:
     }
     void admit(const wire::ArrayHostAdmission& host) override { admitted.push_back(host.host); }
     void dismiss(wire::HostSession host) override { dismissed.push_back(host); }
+    bool disk_is_full() const override { return disk.is_full; }
     Result<void> make_room(std::uint64_t octets) override {
         if (octets > room) return Error{Code::exhausted};
         disk.grow(octets);
