@@ -103,7 +103,7 @@ TEST_F(FailureTableRefusals, Case39_ABoxIsTooSmall_ItTakesNobodysPlace) {
     add_box("fir");
     const auto refusal = refusal_of(
         [&](auto told) { controller->replace_member("photos", "oak", "fir", std::move(told)); });
-    EXPECT_EQ(refusal, "fir has room for 2097152 octets, and needs 3145728");
+    EXPECT_EQ(refusal, "fir has room for 2097152 octets, and needs 7352320");
     EXPECT_EQ(status("photos").state, VolumeState::healthy);
     ASSERT_FALSE(refusal_of([&](auto told) { controller->add_spare("fir", std::move(told)); }));
     cut_power("oak");
