@@ -152,6 +152,9 @@ TEST(RaidSwarm, LosesNothingWithAJournalAnyMoreWhateverGoes) {
     // A box could not keep a new epoch and obeyed the old controller again, whose windows it had
     // closed.
     run(10442, options);
+    // What was damaged behind a scrub that was under way was taken for mended, and a box was taken
+    // away from those that had to make up for it: the swarm's.
+    run(11674, options);
 }
 
 TEST(RaidSwarm, LosesNothingWithoutAJournalAnyMore) {
