@@ -241,9 +241,10 @@ int run_raid(const Wishes& wishes, Seeds seeds) {
     using Tally = sim::RaidSwarm::Tally;
     auto run_one = [&](std::uint64_t seed, Tally& tally) -> std::optional<Failure> {
         for (const auto& way : ways) {
-            options.consistency =
+            auto own = options;  // others run at the same time
+            own.consistency =
                 way == "journal" ? wire::ArrayConsistency::journal : wire::ArrayConsistency::none;
-            sim::RaidSwarm swarm(seed, options);
+            sim::RaidSwarm swarm(seed, own);
             swarm.run();
             tally.add(swarm.tally());
             if (swarm.complaints().empty()) continue;
@@ -261,7 +262,7 @@ int run_raid(const Wishes& wishes, Seeds seeds) {
 /// Whole arrays of the nodes that real machines run, every octet by RDMA over streams: fewer.
 int run_array(const Wishes& wishes, Seeds seeds) {
     if (wishes.beyond || wishes.faults != "all" || wishes.consistency != "both")
-        throw Misuse{"an array takes --seeds, --seed, --trace and --json; the rest is for raid"};
+        throw Misuse{"an array takes no --consistency, --faults and --beyond: those are for raid"};
     sim::ArraySwarmOptions options;
     if (wishes.trace) options.trace = print_line;
     using Tally = sim::ArraySwarm::Tally;

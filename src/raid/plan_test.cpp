@@ -174,6 +174,19 @@ TEST(Plan, KeepsDataAndParityRightInEveryState) {
     });
 }
 
+/// A row may be at odds at rest. What says nothing of that must be made all the same: a scrub,
+/// which sorts it out, waits for it.
+TEST(Plan, MakesDiagonalsAnewWhateverTheirRowAddsUpTo) {
+    const auto layout = *Layout::make(Level::raid6, 5, 4096);
+    const auto box = number(layout.box_of(0, layout.diagonal_parity()));
+    Health health;
+    health.lose(BoxIndex{box});
+    const auto plan = plan_rebuild(layout, health, only(box), {0, 0, 4096}, {.journal = true});
+    ASSERT_TRUE(plan);
+    for (const Order& order : plan->orders)
+        for (const Piece& piece : order.pieces) EXPECT_NE(piece.verb, Verb::digest);
+}
+
 TEST(Plan, RebuildsOneOfTwoLostBoxesWhileTheOtherIsAway) {
     for (auto path : {DataPath::third_party, DataPath::in_band}) {
         auto layout = *Layout::make(Level::raid6, 6, 4096);

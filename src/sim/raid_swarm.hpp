@@ -108,6 +108,7 @@ private:
     bool is_whole_enough();
     bool may_stay_broken() const { return habits_.beyond && has_rotten_; }
     bool mend_everything();
+    void scrub_everything();
     void look_at_everything();
     void read_everything();
     void check_rest();

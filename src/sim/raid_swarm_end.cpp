@@ -68,6 +68,15 @@ bool RaidSwarm::is_whole_enough() {
            });
 }
 
+/// One that is under way may have passed by what was damaged since, so it is waited for and another
+/// one follows.
+void RaidSwarm::scrub_everything() {
+    auto has_ended = [&] { return !cluster_.manager().status().scrub.running; };
+    const bool ended = run_until(has_ended);
+    if (!ended || (cluster_.manager().scrub(true) && !run_until(has_ended)))
+        complaints_.add("L4: a scrub that repairs does not end");
+}
+
 /// False: it cannot be, or it has been complained of.
 bool RaidSwarm::mend_everything() {
     const bool is_whole = become_healthy();
@@ -76,9 +85,7 @@ bool RaidSwarm::mend_everything() {
     if (!options_.all_faults) return is_whole;
     // Rot is found by who looks; a restart shows what only was in memory.
     for (int round = 0; round < 2 && complaints_.all().empty(); ++round) {
-        if (cluster_.manager().status().scrub.running || cluster_.manager().scrub(true))
-            if (!run_until([&] { return !cluster_.manager().status().scrub.running; }))
-                complaints_.add("L4: a scrub that repairs does not end");
+        scrub_everything();
         if (round == 1 || habits_.consistency != wire::ArrayConsistency::journal) break;
         // All at once; unless some still have to show what they have lost.
         const bool at_once = !has_damage();

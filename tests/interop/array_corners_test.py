@@ -255,7 +255,7 @@ class Corner(unittest.TestCase):
         self.start()
         self.create()
         self.assertEqual(self.copy_in(self.url(), os.urandom(24 * MIB)).returncode, 0)
-        self.cluster.tell("rebuild", "rate", VOLUME, "12M")
+        self.cluster.tell("rebuild", "rate", VOLUME, "4M")
         self.cluster.tell("member", "fail", VOLUME, "elm")
         self.cluster.wait_until(VOLUME, lambda status: status["state"] == "degraded")
         self.assertEqual(self.copy_in(self.url(), os.urandom(24 * MIB)).returncode, 0)

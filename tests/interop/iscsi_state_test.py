@@ -121,7 +121,7 @@ class Reservations(unittest.TestCase):
         self.reserve(first)
         first.process.kill()
         first.process.wait()
-        kept, = self.state.iterdir()
+        kept, = (each for each in self.state.iterdir() if each.suffix != ".new")
         octets = bytearray(kept.read_bytes())
         octets[20] ^= 1
         kept.write_bytes(octets)
