@@ -81,6 +81,9 @@ void BandPlanner::count_restored(Mask sources, Mask wanted) {
         const Mask row = (only(layout_.data_columns()) - 1) | only(layout_.row_parity());
         if (has_row_parity()) sources |= only(layout_.row_parity());
         if ((row & ~(sources | wanted)) != 0) return;
+        // Diagonals alone: that their row does not add up, as one at rest may not, is no fault of
+        // what is made anew, and must not keep it from being made.
+        if ((wanted & row) == 0) return;
     }
     counting_ = Counting::fresh;
     counted_ = sources | wanted;
