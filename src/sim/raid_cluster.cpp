@@ -198,11 +198,12 @@ void RaidCluster::deliver(std::uint64_t number) {
                                     command.order.parameters);
 }
 
-/// Of a host's write, in a volume that lacks nothing: what boxes fetch from each other is compared
-/// before it is decided.
+/// In a volume that lacks nothing: what boxes fetch from each other is compared before it is
+/// decided, of hosts' writes, and of what is made anew if that is not diagonals.
 bool RaidCluster::is_audited(const wire::ArrayOrderHeader& header) const {
     const auto& volume = manager_->volume();
-    if (header.participants == 0 || header.host == wire::HostSession{} ||
+    const bool is_upkeep = header.host == wire::HostSession{};
+    if (header.participants == 0 || (is_upkeep && layout_.has_diagonal()) ||
         header.phase != static_cast<std::uint8_t>(raid::Phase::parity) ||
         header.address.generation != volume.generation)
         return false;

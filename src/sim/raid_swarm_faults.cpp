@@ -68,11 +68,12 @@ bool RaidSwarm::has_damage() {
     return false;
 }
 
-/// Not while a transfer is to be damaged: it could be one that a block is healed by, of which there
-/// is no sum to compare.
+/// Not while a transfer is to be damaged that a block of diagonals could be healed by: of those
+/// there is no sum to compare.
 bool RaidSwarm::may_damage(unsigned box, std::uint64_t home) {
     const auto place = cluster_.place_of(box);
-    if (!place || is_fragile_ || cluster_.damages > 0) return false;
+    if (!place || is_fragile_) return false;
+    if (cluster_.damages > 0 && cluster_.layout().has_diagonal()) return false;
     if (habits_.beyond) return true;
     auto places = troubled();
     places.insert(*place);
