@@ -85,6 +85,13 @@ bool VolumeManager::Life::take_as_put_back(std::uint8_t index) {
     boxes_[member.box].facts.put_back =
         true;  // whatever becomes of the others until it is counted out
     places_[index].blank = true;
+    // Where it has been counted out already, or is about to be, it is on its way into the store
+    // that it lacks less. Whoever takes office next knows no more than that.
+    if (auto& lasting = places_[index].lasting) {
+        RegionMap everything(volume_.stripes);
+        everything.add_from(0);
+        lasting->want(everything);
+    }
     if (member.state != ArrayMemberState::absent)
         boxes_[member.box].facts.missed = places_[index].missed = true;
     return true;

@@ -119,6 +119,33 @@ TEST(FailureTable, Case28_ABoxIsPutBackFromAnOlderCopy_ItIsNoticedAndRebuiltWhol
     });
 }
 
+/// Until then it is only known to have been away for a moment, and that is what the store has.
+TEST(FailureTable, Case28_ABoxThatIsBeingCountedOutWasPutBack_TheNextControllerKnowsThatToo) {
+    for_each_volume(6, [](ScriptedVolume& volume) {
+        const auto box = volume.participants_of(at).back();
+        const auto copy = copy_of(volume, box);
+        volume.write({at, block});
+        rest(volume);
+        volume.cluster.store_is_away = true;
+        volume.cluster.cut_power(box);
+        put_back(volume, box, copy);
+        volume.cluster.cut_power(box);
+        volume.cluster.bring(box);
+        volume.run_dry();
+        ASSERT_EQ(volume.count(VolumeEventKind::box_put_back), 1u) << volume.story();
+        volume.let_go();
+        ASSERT_TRUE(volume.park(1, [](const RaidMessage& message) {
+            return message.action == wire::ArrayAction::store_volume;
+        })) << volume.story();
+        volume.run_dry();
+        EXPECT_TRUE(volume.cluster.is_noted_to_lack_all(static_cast<std::uint8_t>(box)));
+        volume.cluster.take_over(false);
+        volume.let_go();
+        rest(volume);
+        volume.expect_whole();
+    });
+}
+
 /// No controller is left who would remember; the other boxes do.
 TEST(FailureTable, Case28_ABoxIsPutBackWhileAllIsDark_TheOthersRememberWhatItHad) {
     for_each_volume(6, [](ScriptedVolume& volume) {

@@ -155,6 +155,8 @@ public:
     std::optional<wire::ArrayVolume> stored_volume() const;
     /// And how far it knows a place to be rebuilt, in stripes.
     std::uint64_t rebuild_mark(unsigned place) const;
+    /// And whether it knows that nothing a place has is of any use.
+    bool is_noted_to_lack_all(std::uint8_t place) const;
 
     // S14, S5, S7, S17.
     void check_quiet();

@@ -129,6 +129,16 @@ RaidCluster::Noted RaidCluster::noted() const {
     return noted;
 }
 
+bool RaidCluster::is_noted_to_lack_all(std::uint8_t place) const {
+    const auto stored = stored_volume();
+    if (!stored || stored->members[place].state == ArrayMemberState::current) return false;
+    const auto said = noted();
+    if (!said.dirty.contains(place)) return true;
+    for (std::uint64_t stripe = 0; stripe < habits_.stripes; ++stripe)
+        if (!said.has(place, stripe)) return false;
+    return true;
+}
+
 void RaidCluster::check_dirty() {
     const auto stored = stored_volume();
     if (!stored) return;

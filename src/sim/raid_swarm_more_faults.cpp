@@ -184,8 +184,7 @@ void RaidSwarm::put_back(unsigned box) {
     cluster_.bring(copy.box);
     auto was_looked_at = [&] {
         if (tally_.noticed_put_backs == noticed_before) return agenda_.is_empty();
-        const auto member = cluster_.manager().status().members[*place];
-        return member.state != wire::ArrayMemberState::current;
+        return cluster_.is_noted_to_lack_all(*place);
     };
     if (!run_until(was_looked_at)) complaints_.add("L3: a box that was put back stays a member");
 }

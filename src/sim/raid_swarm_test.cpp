@@ -155,6 +155,9 @@ TEST(RaidSwarm, LosesNothingWithAJournalAnyMoreWhateverGoes) {
     // What was damaged behind a scrub that was under way was taken for mended, and a box was taken
     // away from those that had to make up for it: the swarm's.
     run(11674, options);
+    // A box was found to be put back from a copy when it was known already what it lacks, and the
+    // next controller was to know it too soon: in part the swarm's.
+    run(10094, options);
 }
 
 TEST(RaidSwarm, LosesNothingWithoutAJournalAnyMore) {
