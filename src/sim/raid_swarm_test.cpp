@@ -155,6 +155,9 @@ TEST(RaidSwarm, LosesNothingWithAJournalAnyMoreWhateverGoes) {
     // A box was found to be put back from a copy when it was known already what it lacks, and the
     // next controller was to know it too soon: in part the swarm's.
     run(10094, options);
+    // A copy that was put back had only prepared what its box had since committed, and was told to
+    // undo it.
+    run(79412, options);
 }
 
 TEST(RaidSwarm, LosesNothingWithoutAJournalAnyMore) {
