@@ -330,6 +330,11 @@ bool VolumeEngine::is_decided(wire::TransactionNumber transaction) const {
     return std::ranges::any_of(runs_, is_it) || std::ranges::any_of(upkeeps_, is_it);
 }
 
+bool VolumeEngine::is_under_way(wire::TransactionNumber transaction) const {
+    auto is_it = [&](const Run& run) { return run.transaction == transaction; };
+    return std::ranges::any_of(runs_, is_it) || std::ranges::any_of(upkeeps_, is_it);
+}
+
 /// Asked for again, by a host that did not hear the answer. Whatever is under way of it has ended
 /// by now: it has the same rows.
 bool VolumeEngine::executed_before(const Run& run) const {

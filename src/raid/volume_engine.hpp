@@ -150,6 +150,9 @@ public:
     void forget_prepared(const wire::BoxIdentity& box) { prepared_.erase(box); }
     /// Whether this one is being committed: it will be, whatever happens.
     bool is_decided(wire::TransactionNumber transaction) const;
+    /// Whether this one has not ended. Of one that has, all who took part have kept its end, and
+    /// for the others somebody owes it: owes_end().
+    bool is_under_way(wire::TransactionNumber transaction) const;
     /// What has been executed before: of a journal, and of this engine.
     ExecutedCommands& executed() { return executed_; }
 

@@ -225,6 +225,7 @@ private:
     void recalled(const Told& what, const wire::ArrayAnswer& answer, ConstBuffer data_in);
     static bool has_committed(const BoxState& box, wire::TransactionNumber transaction);
     static bool knows(const Recalled& recalled, wire::TransactionNumber transaction);
+    bool has_forgotten(const wire::BoxIdentity& box, const Recalled& recalled) const;
     bool take_as_put_back(std::uint8_t index);
     std::optional<std::uint8_t> put_back_before_us(
         const std::map<std::uint8_t, Recalled>& known) const;

@@ -49,8 +49,7 @@ void VolumeManager::Life::recalled(const Told& what, const wire::ArrayAnswer& an
             say_of(VolumeEventKind::box_failed, *place, answer.outcome);
         return;
     }
-    const auto last = engine_.prepared_by(what.box);
-    if (place && last && !knows(*known, *last) && !take_as_put_back(*place)) return;
+    if (place && has_forgotten(what.box, *known) && !take_as_put_back(*place)) return;
     note_executed(*known);
     for (const auto& record : known->transactions) {
         if (record.state != ArrayTransactionState::prepared) continue;  // it has ended there
@@ -71,6 +70,21 @@ bool VolumeManager::Life::knows(const Recalled& recalled, wire::TransactionNumbe
     return transaction < recalled.settled ||
            std::ranges::find(recalled.transactions, transaction,
                              &wire::ArrayRecalled::transaction) != recalled.transactions.end();
+}
+
+/// What it once had lasting it does not know: that it has prepared something, or how that ended.
+/// Whatever a member has open is under way here, or its end is owed to it: see engine_.settled().
+bool VolumeManager::Life::has_forgotten(const wire::BoxIdentity& identity,
+                                        const Recalled& recalled) const {
+    const auto last = engine_.prepared_by(identity);
+    if (last && !knows(recalled, *last)) return true;
+    const auto& left_open = boxes_.at(identity).left_open;
+    return resolved_ && is_counted_on(identity) &&
+           std::ranges::any_of(recalled.transactions, [&](const auto& record) {
+               return record.state == ArrayTransactionState::prepared &&
+                      !left_open.contains(record.transaction) &&
+                      !engine_.is_under_way(record.transaction);
+           });
 }
 
 /// A box that does not know what it once had lasting: its folder was put back from an older copy,

@@ -158,6 +158,9 @@ TEST(RaidSwarm, LosesNothingWithAJournalAnyMoreWhateverGoes) {
     // What was damaged behind a scrub that was under way was taken for mended, and a box was taken
     // away from those that had to make up for it: the swarm's.
     run(11674, options);
+    // A copy that was put back had only prepared what its box had since committed, and was told to
+    // undo it.
+    run(79412, options);
 }
 
 TEST(RaidSwarm, LosesNothingWithoutAJournalAnyMore) {
