@@ -48,7 +48,9 @@ RaidSwarm::RaidSwarm(std::uint64_t seed, RaidSwarmOptions options)
         if (event.kind == raid::VolumeEventKind::rebuild_began) ++tally_.rebuilds;
         if (event.kind == raid::VolumeEventKind::stopped) ++tally_.stops;
         if (event.kind == raid::VolumeEventKind::block_healed) ++tally_.healed_blocks;
-        if (event.kind == raid::VolumeEventKind::box_put_back) ++tally_.noticed_put_backs;
+        if (event.kind == raid::VolumeEventKind::box_put_back &&
+            ++tally_.noticed_put_backs > tally_.put_backs)
+            complaints_.add("L3: a box is taken for one that was put back, and was not");
         // Where two do not reach each other, data is meant to go by way of the controller.
         detours_ = detours_ || event.kind == raid::VolumeEventKind::link_broken ||
                    event.kind == raid::VolumeEventKind::host_cut_off;

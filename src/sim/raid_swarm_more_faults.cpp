@@ -168,7 +168,8 @@ void RaidSwarm::put_back(unsigned box) {
     if (habits_.put_backs == 0) return;
     if (!copy_ || copy_->epoch != cluster_.epoch() || !cluster_.has_part(copy_->box)) {
         copy_.reset();
-        if (copying_.chance(30) && cluster_.has_part(box) && cluster_.disk(box).is_sound())
+        const bool may_copy = cluster_.has_part(box) && cluster_.disk(box).is_sound();
+        if (copying_.chance(30) && may_copy && nothing_is_prepared())
             copy_ = {box, cluster_.epoch(), cluster_.disk(box).image()};
         return;
     }
@@ -187,6 +188,12 @@ void RaidSwarm::put_back(unsigned box) {
         return cluster_.is_noted_to_lack_all(*place);
     };
     if (!run_until(was_looked_at)) complaints_.add("L3: a box that was put back stays a member");
+}
+
+/// Of two writes that are being prepared a copy may have the later one alone, and that is all that
+/// is looked for.
+bool RaidSwarm::nothing_is_prepared() {
+    return all_answered() && is_healthy() && !cluster_.manager().status().scrub.running;
 }
 
 bool RaidSwarm::all_are_up() {
