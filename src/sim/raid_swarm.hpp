@@ -95,7 +95,6 @@ private:
     void strike_all();
     void put_back(unsigned box);
     bool all_are_up();
-    bool nothing_is_prepared();
     void let_go(double percent);
     void go_on(std::uint64_t steps);
     template <class Condition>

@@ -40,7 +40,8 @@ void RaidSwarm::let_go(double percent) {
             cluster_.machine(i).transfers.hold(false);
 }
 
-// Links. One between two boxes at a time: then neither is to blame.
+// Links. One between two boxes at a time, also as the controller knows it: then neither is to
+// blame.
 
 void RaidSwarm::cut_links(unsigned box) {
     const auto other =
@@ -50,7 +51,10 @@ void RaidSwarm::cut_links(unsigned box) {
         cluster_.mend_links();
         has_cut_box_link_ = false;
     }
-    if (faults_.chance(habits_.box_links) && other != box && !has_cut_box_link_) {
+    const auto status = cluster_.manager().status();
+    const bool knows_one = std::ranges::any_of(
+        status.members, [](const raid::MemberStatus& member) { return member.unreached != 0; });
+    if (faults_.chance(habits_.box_links) && other != box && !has_cut_box_link_ && !knows_one) {
         const auto ways = faults_.below(3);
         say("box " + std::to_string(box) + (ways == 0 ? " and " : " no longer reaches box ") +
             std::to_string(other) + (ways == 0 ? " no longer reach each other" : ""));
@@ -168,8 +172,11 @@ void RaidSwarm::put_back(unsigned box) {
     if (habits_.put_backs == 0) return;
     if (!copy_ || copy_->epoch != cluster_.epoch() || !cluster_.has_part(copy_->box)) {
         copy_.reset();
-        const bool may_copy = cluster_.has_part(box) && cluster_.disk(box).is_sound();
-        if (copying_.chance(30) && may_copy && nothing_is_prepared())
+        if (!copying_.chance(30) || !is_healthy() || !held_.empty() || !all_are_up()) return;
+        // Of two writes that are being prepared a copy may have the later one alone, and the later
+        // one is all that is looked for.
+        run_until([&] { return all_answered() && !cluster_.manager().status().scrub.running; });
+        if (is_healthy() && cluster_.has_part(box) && cluster_.disk(box).is_sound())
             copy_ = {box, cluster_.epoch(), cluster_.disk(box).image()};
         return;
     }
@@ -188,12 +195,6 @@ void RaidSwarm::put_back(unsigned box) {
         return cluster_.is_noted_to_lack_all(*place);
     };
     if (!run_until(was_looked_at)) complaints_.add("L3: a box that was put back stays a member");
-}
-
-/// Of two writes that are being prepared a copy may have the later one alone, and that is all that
-/// is looked for.
-bool RaidSwarm::nothing_is_prepared() {
-    return all_answered() && is_healthy() && !cluster_.manager().status().scrub.running;
 }
 
 bool RaidSwarm::all_are_up() {
