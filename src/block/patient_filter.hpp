@@ -4,7 +4,8 @@
 // excepted, of which whoever asks can be told, and asks again.
 //
 // Flushes do not wait: if there was no room for what was written before, it may be lost by then,
-// and a second flush would not know.
+// and a second flush would not know. So a disk below must not say `exhausted` of a durable write
+// that it has written and could not make lasting.
 #pragma once
 
 #include <functional>

@@ -66,6 +66,8 @@ void DiskOperation::finished(std::int64_t outcome) {
         return begin_zeroing();
     }
     if (step_ == Step::advising) return complete({});  // advice not taken is no failure
+    if (outcome < 0 && step_ == Step::making_durable)
+        return complete(synchronization_error(number));
     if (outcome < 0) return complete(disk_error(number));
     switch (step_) {
         case Step::moving:
@@ -84,8 +86,9 @@ void DiskOperation::finished(std::int64_t outcome) {
     }
 }
 
-/// Past the cache the write itself can be durable. Through it a ring would keep all other writes of
-/// the file waiting for the disk, so a synchronization of just this range comes after it.
+/// Past the cache the write itself can be durable, and no other is lost with it. Through it a ring
+/// would keep all other writes of the file waiting for the disk, so a synchronization of just this
+/// range comes after it.
 int DiskOperation::durability() const {
     return request_->durable && disk_.facts().direct ? RWF_DSYNC : 0;
 }

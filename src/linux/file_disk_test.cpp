@@ -332,6 +332,42 @@ TEST_P(FileDiskTest, MayBeDestroyedByWhoHearsTheLastCompletion) {
     EXPECT_EQ(disk, nullptr);
 }
 
+/// A file system that takes what is written and finds only then that it has no room for it: it
+/// says so once, to whoever synchronizes first.
+struct LateRefusals final : FileIo {
+    void start(FileOperation& operation) override { started.push_back(&operation); }
+    void run() {
+        while (!started.empty()) {
+            auto& next = *std::exchange(started.front(), started.back());
+            started.pop_back();
+            const bool refused =
+                next.kind == FileOperation::Kind::synchronize && std::exchange(refuses_next, false);
+            next.finished(refused ? -ENOSPC : perform(next));
+        }
+    }
+    std::vector<FileOperation*> started;
+    bool refuses_next = false;
+};
+
+// A second one would succeed, and what an earlier write lost with the first be missed by nobody.
+TEST_P(FileDiskTest, IsNotToBeAskedAgainForWhatASynchronizationLost) {
+    LateRefusals files;
+    auto disk = std::move(*FileDisk::open(files, {.path = make_file(1 << 20)}));
+    for (auto operation : {BlockOperation::write, BlockOperation::trim, BlockOperation::flush}) {
+        if (operation == BlockOperation::trim && !disk->traits().can_trim) continue;
+        files.refuses_next = true;
+        const bool is_flush = operation == BlockOperation::flush;
+        TestRequest request(operation, 0, is_flush ? 0 : 4096);
+        request.durable = !is_flush;
+        disk->submit(request);
+        files.run();
+        ASSERT_TRUE(request.done());
+        EXPECT_FALSE(files.refuses_next);
+        ASSERT_FALSE(*request.outcome);
+        EXPECT_EQ(request.outcome->error(), (Error{.code = Code::io_failed, .detail = ENOSPC}));
+    }
+}
+
 WEFT_WITH_BOTH_ENGINES(FileDiskTest);
 
 }  // namespace

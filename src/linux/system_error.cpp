@@ -63,4 +63,10 @@ Error disk_error(int number) {
     }
 }
 
+Error synchronization_error(int number) {
+    auto error = disk_error(number);
+    if (error.code == Code::exhausted) error.code = Code::io_failed;
+    return error;
+}
+
 }  // namespace weft::linux

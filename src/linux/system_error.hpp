@@ -13,4 +13,9 @@ Error system_error(int number);
 /// open file is a failed disk, unless it is full or cannot do this at all.
 Error disk_error(int number);
 
+/// What a failed synchronization means. Never that the disk is full: whoever hears that writes
+/// again, and what is not written again would be lost. The system may have dropped anything written
+/// since the last one that succeeded, whoever wrote it, and says so once.
+Error synchronization_error(int number);
+
 }  // namespace weft::linux

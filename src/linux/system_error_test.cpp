@@ -26,5 +26,11 @@ TEST(DiskError, IsAFailedDiskUnlessFullOrUnable) {
         EXPECT_EQ(disk_error(number).code, Code::io_failed) << number;
 }
 
+TEST(SynchronizationError, IsNeverAFullDisk) {
+    EXPECT_EQ(synchronization_error(ENOSPC), (Error{.code = Code::io_failed, .detail = ENOSPC}));
+    EXPECT_EQ(synchronization_error(EDQUOT), (Error{.code = Code::io_failed, .detail = EDQUOT}));
+    EXPECT_EQ(synchronization_error(EIO), disk_error(EIO));
+}
+
 }  // namespace
 }  // namespace weft::linux

@@ -64,7 +64,11 @@ ArrayOutcome Box::keep_room(const ReceivedOrder& order) {
         return ArrayOutcome::unknown_transaction;
     const std::uint32_t octets = octets_to_prepare(order);
     if (octets == 0) return ArrayOutcome::done;
-    if (owner_.disk_is_full() && !is_open(transaction)) return ArrayOutcome::no_space;
+    if (owner_.disk_is_full() && !is_open(transaction)) {
+        // What there was no room for may be a checksum, of writes that have long ended.
+        journaled_->checkpoint();
+        return ArrayOutcome::no_space;
+    }
     return journaled_->keep_room(transaction, octets) ? ArrayOutcome::done : ArrayOutcome::no_room;
 }
 

@@ -235,6 +235,27 @@ TEST(BoxJournal, RefusesBeforeItBeginsWhenThereIsNoRoom) {
     EXPECT_GE(one.recall().notes.size(), 100u) << "notes outlive their records";
 }
 
+// Nobody comes back for a checksum as the controller does for what it commits.
+TEST(BoxJournal, FindsOutThatThereIsRoomAgainForAChecksum) {
+    JournaledBox one;
+    auto& disk = one.boxes[0]->disk;
+    std::uint64_t transaction = 1;
+    for (; transaction < 12; ++transaction) {
+        ASSERT_EQ(one.prepare(transaction, 0).outcome, ArrayOutcome::done);
+        ASSERT_EQ(one.commit(transaction), ArrayOutcome::done);
+    }
+    disk.no_room_from = one.box().superblock().data_offset;
+    one.boxes[0]->journaled->checkpoint();
+    one.agenda.run();
+    ASSERT_TRUE(disk.refused_at) << "no checksum was stored";
+    EXPECT_EQ(one.prepare(transaction, 0).outcome, ArrayOutcome::no_space);
+    EXPECT_EQ(one.prepare(transaction, 0).outcome, ArrayOutcome::no_space);
+    disk.no_room_from.reset();
+    EXPECT_EQ(one.prepare(transaction, 0).outcome, ArrayOutcome::no_space) << "it is looked for";
+    EXPECT_EQ(one.prepare(transaction, 0).outcome, ArrayOutcome::done);
+    EXPECT_EQ(one.commit(transaction), ArrayOutcome::done);
+}
+
 TEST(BoxJournal, RemembersOfWhichWriteABlockIs) {
     JournaledBox one;
     auto versions = [&](std::uint64_t home, Column first = 0) {

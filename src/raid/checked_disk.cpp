@@ -108,6 +108,7 @@ void CheckedDisk::read_versions(std::uint64_t home, VersionsTold told) {
 
 void CheckedDisk::take(Work work) {
     work.pages = pages_needed(work);
+    if (work.operation == BlockOperation::write) last_stored_ = {};
     works_.push_back(std::move(work));
     advance();
 }
@@ -122,7 +123,10 @@ void CheckedDisk::advance() {
             const auto work = next++;
             if (work->begun) continue;
             if (!work->has_pages) work->has_pages = get_pages(*work);
-            if (work->has_pages && are_loaded(*work)) begin(work);
+            if (work->has_pages && are_loaded(*work))
+                begin(work);
+            else if (!work->has_pages && !last_stored_)
+                refuse(work);
         }
     }
     advancing_ = false;
@@ -154,15 +158,16 @@ std::vector<std::uint64_t> CheckedDisk::pages_needed(const Work& work) const {
     return numbers;
 }
 
+/// While no page can be stored, those who only read have theirs beside as many as there may be:
+/// these are not changed, and go when they have been used.
 bool CheckedDisk::get_pages(Work& work) {
-    std::size_t missing = 0;
-    for (auto number : work.pages) {
-        if (auto page = pages_.find(number); page == pages_.end())
-            ++missing;
-        else
-            page->second.used_at = ++uses_;  // not to be given up for the missing ones
-    }
-    if (!make_room_for(missing)) return false;
+    std::vector<Page*> here;
+    for (auto number : work.pages)
+        if (auto page = pages_.find(number); page != pages_.end()) here.push_back(&page->second);
+    for (Page* page : here) ++page->users;  // not to be given up for the missing ones
+    const bool has_room = make_room_for(work.pages.size() - here.size());
+    for (Page* page : here) --page->users;
+    if (!has_room && (last_stored_ || work.operation != BlockOperation::read)) return false;
     for (auto number : work.pages) {
         auto [page, is_new] = pages_.try_emplace(number);
         ++page->second.users;
@@ -172,7 +177,8 @@ bool CheckedDisk::get_pages(Work& work) {
     return true;
 }
 
-/// The page longest unused goes; if none can go, some are written so that they can.
+/// The page longest unused goes; if none can go, some are written so that they can. If that has
+/// just failed it would again: it is tried when the next wants to write.
 bool CheckedDisk::make_room_for(std::size_t missing) {
     while (pages_.size() + missing > pages_max_) {
         auto oldest = pages_.end(), to_store = pages_.end();
@@ -183,7 +189,7 @@ bool CheckedDisk::make_room_for(std::size_t missing) {
                 candidate = page;
         }
         if (oldest == pages_.end()) {
-            if (to_store != pages_.end() && storing_ == 0 && !flushing_)
+            if (to_store != pages_.end() && storing_ == 0 && !flushing_ && last_stored_)
                 store(to_store->first, to_store->second);
             return false;
         }
@@ -211,6 +217,7 @@ void CheckedDisk::store(std::uint64_t number, Page& page) {
     ++storing_;
     asker_.write(place_of_page(number), {page.written}, [this, &page](Result<void> outcome) {
         page.writing = false;
+        last_stored_ = outcome;
         if (!outcome) page.dirty = true;  // it is still in memory, to be stored again
         const bool lacks_room = !outcome && outcome.error().code == Code::exhausted;
         flush_lacks_room_ = flush_lacks_room_ || lacks_room;
@@ -263,6 +270,12 @@ void CheckedDisk::begin(WorkPlace work) {
                       [this, work](Result<void> outcome) { part_ended(work, outcome); });
     }
     part_ended(work, {});
+}
+
+/// It has no pages, and there is no way to get any.
+void CheckedDisk::refuse(WorkPlace work) {
+    work->outcome = last_stored_;
+    finished_.splice(finished_.end(), works_, work);
 }
 
 void CheckedDisk::part_ended(WorkPlace work, Result<void> outcome) {

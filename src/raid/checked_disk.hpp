@@ -66,7 +66,8 @@ public:
     };
     using VersionsTold = std::function<void(Result<Versions>)>;
 
-    /// Pages of checksums and versions are kept in memory, so many at most.
+    /// Pages of checksums and versions are kept in memory, so many at most; while none can be
+    /// stored, also those of reads under way.
     CheckedDisk(BlockDevice& below, const Shape& shape, std::size_t pages);
     BlockTraits traits() const override;
     void submit(BlockRequest& request) override;
@@ -115,6 +116,7 @@ private:
     void store(std::uint64_t number, Page& page);
     void page_stored();
     void begin(WorkPlace work);
+    void refuse(WorkPlace work);
     void part_ended(WorkPlace work, Result<void> outcome);
     Result<void> pages_outcome(const Work& work) const;
     void check(Work& work);
@@ -146,7 +148,8 @@ private:
     std::map<std::uint64_t, Page> pages_;  ///< by number
     std::list<Work> works_, finished_;
     std::vector<Told> flushes_, flushing_told_;
-    std::size_t storing_ = 0;  ///< pages on their way to the disk
+    std::size_t storing_ = 0;     ///< pages on their way to the disk
+    Result<void> last_stored_{};  ///< how that ended, unless somebody has wanted to write since
     bool flushing_ = false, flush_has_failed_ = false, flush_lacks_room_ = false;
     bool advancing_ = false, changed_ = false;
     std::uint64_t uses_ = 0, mismatches_ = 0;

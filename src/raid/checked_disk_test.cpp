@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "block/error_filter.hpp"
 #include "support/crash_disk.hpp"
 #include "support/seeds.hpp"
 
@@ -18,7 +19,7 @@ constexpr std::uint64_t offset = 16384, length = 40 * CheckedDisk::group_bytes +
 struct Checked {
     explicit Checked(std::uint64_t seed, std::uint8_t columns = 0)
         : disk(CheckedDisk::length_below(length, columns) + offset, seed),
-          checked(disk, {.offset = offset, .length = length, .columns = columns},
+          checked(refusing, {.offset = offset, .length = length, .columns = columns},
                   10u * (columns + 1u)) {}
 
     std::optional<Result<void>> ask(BlockOperation operation, std::uint64_t home, Buffer octets) {
@@ -52,6 +53,7 @@ struct Checked {
     }
 
     CrashDisk disk;
+    block::ErrorFilter refusing{disk};
     CheckedDisk checked;
 };
 
@@ -112,6 +114,41 @@ TEST(CheckedDisk, KeepsChecksumsOverARestart) {
     again.disk.become(one.disk.after_power_cut(CrashDisk::After::all_lost, draw));
     for (std::uint64_t group = 0; group < 30; ++group)
         EXPECT_TRUE(again.reads(group * CheckedDisk::group_bytes, filled(4096, int(group))));
+}
+
+// All pages in memory have changed, and none can be stored: it is tried once for each who writes,
+// and whoever only reads does without.
+TEST(CheckedDisk, IsReadFromWhileNoChecksumCanBeStored) {
+    for (const bool at_once : {false, true})
+        for (const auto why : {Code::exhausted, Code::io_failed}) {
+            Checked one(1);
+            one.disk.answers_at_once = at_once;
+            for (std::uint64_t group = 0; group < 10; ++group)
+                ASSERT_TRUE(one.writes(group * CheckedDisk::group_bytes, filled(4096, 7)));
+            ASSERT_TRUE(one.refusing.add(
+                {.operation = BlockOperation::write, .times = 20, .error = {.code = why}}));
+            for (std::uint64_t group = 10; group < 40; ++group)
+                EXPECT_TRUE(one.reads(group * CheckedDisk::group_bytes, filled(4096, 0)));
+            for (std::uint64_t group = 0; group < 10; ++group)
+                EXPECT_TRUE(one.reads(group * CheckedDisk::group_bytes, filled(4096, 7)));
+            auto octets = filled(4096, 9);
+            for (std::uint64_t group = 20; group < 25; ++group) {
+                const auto said =
+                    one.ask(BlockOperation::write, group * CheckedDisk::group_bytes, octets);
+                ASSERT_FALSE(*said) << "it was tried more often than anybody asked for";
+                EXPECT_EQ(said->error().code, why);
+            }
+            EXPECT_TRUE(one.checked.idle());
+            one.refusing.clear();
+            for (std::uint64_t group = 20; group < 40; ++group)
+                EXPECT_TRUE(one.writes(group * CheckedDisk::group_bytes, octets));
+            ASSERT_TRUE(one.ask(BlockOperation::flush, 0, {})->has_value());
+            for (std::uint64_t group = 0; group < 40; ++group)
+                EXPECT_TRUE(
+                    one.reads(group * CheckedDisk::group_bytes, filled(4096, group < 10   ? 7
+                                                                             : group < 20 ? 0
+                                                                                          : 9)));
+        }
 }
 
 constexpr Version version(std::uint64_t transaction, bool restored = false) {

@@ -76,6 +76,9 @@ public:
     /// try again; after a restart there is none.
     std::optional<Transaction> not_home() const;
 
+    /// Checksums are written, and what can be is freed. Of itself it does so when that is needed.
+    void checkpoint();
+
     /// Nothing of any transaction is on its way to the disk.
     bool is_quiet() const;
     bool idle() const { return is_quiet() && home_.idle() && journal_.idle() && !checkpointing_; }

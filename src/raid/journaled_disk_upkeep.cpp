@@ -25,18 +25,23 @@ bool JournaledDisk::is_free_to_go(const JournalEntry& entry, std::uint64_t appli
 
 /// Worth its while only if it frees something, and that is needed soon.
 void JournaledDisk::consider_checkpoint() {
-    if (checkpointing_ || recovered_ || has_failed()) return;
     const bool is_needed =
         journal_.used() > journal_.length() / 2 || known_.size() > limits::journal_transactions / 2;
     if (!is_needed || journal_.entries().empty() ||
         !is_free_to_go(journal_.entries().front(), applied_by_now()))
         return;
+    checkpoint();
+}
+
+void JournaledDisk::checkpoint() {
+    if (checkpointing_ || recovered_ || has_failed()) return;
     checkpointing_ = true;
     const std::uint64_t applied = applied_by_now();
     home_asker_.flush([this, applied](Result<void> outcome) {
         if (outcome) return write_checkpoint(applied);
         checkpointing_ = false;
-        // Without room on the disk for checksums it is tried again when something else ends.
+        // Without room on the disk for checksums it is tried again when something else ends, or
+        // somebody who is refused for that asks for it.
         if (outcome.error().code != Code::exhausted) failed_ = true;
     });
 }

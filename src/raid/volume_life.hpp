@@ -234,6 +234,7 @@ private:
     bool lacks_are_due() const;
     void end_what_may_be();
     bool resolve_what_is_in_doubt();
+    void do_without(Mask owing);
     bool tell_outcome(const Resolution& resolution);
     void outcome_told(const Told& what, const wire::ArrayAnswer& answer);
     void let_in_who_may();

@@ -183,7 +183,7 @@ bool VolumeManager::Life::resolve_what_is_in_doubt() {
             told_, [](const auto& told) { return told.second.what == Told::What::outcome; }))
         return false;
     const bool is_mirror = layout_of(volume_)->level() == Level::mirror;
-    Mask members = 0, copies = 0;
+    Mask members = 0, copies = 0, owing = 0;
     std::map<std::uint8_t, Recalled> known;
     for (std::uint8_t i = 0; i < volume_.boxes; ++i) {
         // What a part of the past does not know says nothing of what was prepared, also once it is
@@ -194,8 +194,10 @@ bool VolumeManager::Life::resolve_what_is_in_doubt() {
         members |= only(i);
         if (is_mirror && volume_.members[i].state == ArrayMemberState::current) copies |= only(i);
         if (box && box->recalled) known[i] = *box->recalled;
-        if (!box || (!box->recalled && box->facts.has_part)) return false;
+        if (!box) return false;
+        if (!box->recalled && box->facts.has_part) owing |= only(i);
     }
+    if (owing != 0) return do_without(owing), false;
     if (const auto index = put_back_before_us(known)) {
         if (!take_as_put_back(*index)) state_of(*index)->recalled.reset();  // it is not used
         changed_ = true;
@@ -217,6 +219,23 @@ bool VolumeManager::Life::resolve_what_is_in_doubt() {
     resolved_ = all_told;
     changed_ = changed_ || resolved_;
     return resolved_;
+}
+
+/// These have no room on their disks for what they have committed. The others go on without them if
+/// they can; if not, all wait, and nobody is counted out for it.
+void VolumeManager::Life::do_without(Mask owing) {
+    wire::ArrayVolume left = volume_;
+    for (std::uint8_t i = 0; i < volume_.boxes; ++i) {
+        if (!contains(owing, i)) continue;
+        if (left.members[i].state == ArrayMemberState::current && !can_lose(left, i)) return;
+        left.members[i].state = ArrayMemberState::absent;
+    }
+    for (std::uint8_t i = 0; i < volume_.boxes; ++i) {
+        if (!contains(owing, i)) continue;
+        BoxState& box = *state_of(i);
+        box.greeted = box.must_end = box.facts.up = false;  // until it has recalled
+        changed_ = true;
+    }
 }
 
 /// True: all who must hear it have.
@@ -245,9 +264,14 @@ void VolumeManager::Life::outcome_told(const Told& what, const wire::ArrayAnswer
         return;
     }
     if (answer.outcome == ArrayOutcome::other_epoch && answer.epoch > epoch_) return depose();
+    const auto place = place_of(what.box);
+    if (place && answer.outcome == ArrayOutcome::no_space) {
+        // It is committed there, and owed to the disk: who is asked again brings that home first.
+        box.recalled.reset();
+        return no_room(BoxIndex{*place}, answer.outcome);
+    }
     if (std::exchange(box.facts.failed, true)) return;
-    if (auto place = place_of(what.box))
-        say_of(VolumeEventKind::box_failed, *place, answer.outcome);
+    if (place) say_of(VolumeEventKind::box_failed, *place, answer.outcome);
 }
 
 /// Greeted, a box is up. Whether one that was counted out becomes a member again is asked then.

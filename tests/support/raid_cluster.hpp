@@ -88,7 +88,8 @@ public:
     bool broken = false;
     bool answers_at_once = false;
     std::optional<std::uint64_t> no_room_from;  ///< what is written behind it finds none
-    bool is_full = false;                       ///< and something was, since it last found some
+    /// And something was: until it is written, as a PatientFilter has it.
+    std::optional<std::uint64_t> refused_at;
     int flushes = 0, durable_writes = 0;
     std::set<std::uint64_t> rotten;  ///< blocks that read as another checksum's, until written
 
@@ -101,8 +102,13 @@ private:
         }
         const bool needs_room = request.operation == BlockOperation::write && no_room_from &&
                                 request.offset >= *no_room_from;
-        if (needs_room) return is_full = true, Error{Code::exhausted};
-        if (request.operation == BlockOperation::write && !no_room_from) is_full = false;
+        if (needs_room) {
+            if (!refused_at) refused_at = request.offset;
+            return Error{Code::exhausted};
+        }
+        if (request.operation == BlockOperation::write && refused_at &&
+            request.offset <= *refused_at && *refused_at - request.offset < request.length)
+            refused_at.reset();
         std::uint64_t length = 0;
         for (Buffer part : request.memory) length += part.size();
         for (auto block = request.offset / 4096; block * 4096 < request.offset + length; ++block)
@@ -249,7 +255,7 @@ private:
     }
     void admit(const wire::ArrayHostAdmission& host) override { admitted.push_back(host.host); }
     void dismiss(wire::HostSession host) override { dismissed.push_back(host); }
-    bool disk_is_full() const override { return disk.is_full; }
+    bool disk_is_full() const override { return disk.refused_at.has_value(); }
     Result<void> make_room(std::uint64_t octets) override {
         if (octets > room) return Error{Code::exhausted};
         disk.grow(octets);
