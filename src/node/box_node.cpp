@@ -115,6 +115,9 @@ void BoxNode::load_part(const wire::ArrayBoxPart& entry) {
         world_.defer([this, path, read, alive] {
             if (!*alive) return;
             auto part = std::move(making_);
+            // A program that is newer wrote it, and knows more than to throw it away.
+            if (!read && read.error().code == Code::unsupported)
+                return refuse_to_start(path + ": its superblock is whole, and not understood");
             if (!read && read.error().code != Code::not_found)
                 return leave_out_part(to_text(read.error()));
             if (!read) return leave_out_part("no superblock on it is whole");
