@@ -39,10 +39,6 @@ BoxNode::~BoxNode() {
 
 // ------------------------------------------------------------------------------------- starting
 
-std::string BoxNode::path_of(const wire::VolumeIdentity& volume) const {
-    return options_.folder + "/part-" + to_digits(volume);
-}
-
 void BoxNode::refuse_to_start(std::string why) {
     world_.defer([told = std::exchange(started_, nullptr), why = std::move(why)] { told(why); });
 }
@@ -87,16 +83,13 @@ void BoxNode::become_somebody() {
 void BoxNode::remove_begun_parts(std::size_t from) {
     while (from < facts_.parts.size() && !facts_.parts[from].begun) ++from;
     if (from == facts_.parts.size()) return load_parts();
-    world_.remove_disk(
-        path_of(facts_.parts[from].volume), [this, from, alive = alive_](Result<void> removed) {
-            if (!*alive) return;
-            if (!removed) return remove_begun_parts(from + 1);
-            facts_.parts.erase(facts_.parts.begin() + static_cast<std::ptrdiff_t>(from));
-            save([this, from](Result<void> saved) {
-                if (!saved) return refuse_to_start(facts_path() + ": " + to_text(saved.error()));
-                remove_begun_parts(from);
-            });
+    take_back(facts_.parts[from].volume, [this, from](Result<void> removed) {
+        if (!removed) return remove_begun_parts(from + 1);
+        save([this, from](Result<void> saved) {
+            if (!saved) return refuse_to_start(facts_path() + ": " + to_text(saved.error()));
+            remove_begun_parts(from);
         });
+    });
 }
 
 void BoxNode::load_parts() {
@@ -105,9 +98,13 @@ void BoxNode::load_parts() {
 }
 
 void BoxNode::load_part(const wire::ArrayBoxPart& entry) {
-    const auto path = path_of(entry.volume);
+    const auto path = path_of(entry);
+    if (entry.begun) return leave_out_part(LeftOut::kept, "it was to be removed, and cannot be");
     auto disk = world_.open_disk({.path = path});
-    if (!disk) return leave_out_part(to_text(disk.error()));
+    if (!disk)
+        return leave_out_part(
+            disk.error().code == Code::not_found ? LeftOut::damaged : LeftOut::kept,
+            to_text(disk.error()));
     making_ = make_part_on(std::move(*disk));
     watch_room(*making_, path);
     making_->load([this, path, alive = alive_](Result<void> read) {
@@ -119,12 +116,14 @@ void BoxNode::load_part(const wire::ArrayBoxPart& entry) {
             if (!read && read.error().code == Code::unsupported)
                 return refuse_to_start(path + ": its superblock is whole, and not understood");
             if (!read && read.error().code != Code::not_found)
-                return leave_out_part(to_text(read.error()));
-            if (!read) return leave_out_part("no superblock on it is whole");
-            if (part->size() < raid::part_length(part->superblock()))
-                return leave_out_part("the disk is shorter than its superblock says");
+                return leave_out_part(LeftOut::kept, to_text(read.error()));
+            if (!read) return leave_out_part(LeftOut::damaged, "no superblock on it is whole");
+            // First: what is another's is not to be replaced, however short it is.
             if (auto refusal = judge(*part, facts_.parts[loaded_]))
                 return refuse_to_start(path + ": " + *refusal);
+            if (part->size() < raid::part_length(part->superblock()))
+                return leave_out_part(LeftOut::damaged,
+                                      "the disk is shorter than its superblock says");
             auto windows = take_windows();
             if (!windows) return refuse_to_start(path + ": there is no memory for its windows");
             facts_.parts[loaded_].size = part->size();
@@ -132,6 +131,7 @@ void BoxNode::load_part(const wire::ArrayBoxPart& entry) {
             part->start(std::move(*windows), *links_);
             if (part->has_lost_its_journal())
                 tell(path + ": its journal is damaged; the part will be taken for lost");
+            left_out_.erase(part->volume());
             parts_.push_back(std::move(part));
             ++loaded_;
             load_parts();
@@ -139,12 +139,14 @@ void BoxNode::load_part(const wire::ArrayBoxPart& entry) {
     });
 }
 
-/// One part that is damaged is not to keep the others from being served. Its volume takes the box
-/// for one that has lost its disk, and makes it a new part if it can do without the old one.
-void BoxNode::leave_out_part(const std::string& why) {
-    const auto& volume = facts_.parts[loaded_].volume;
-    tell(path_of(volume) + ": " + why + "; the box starts without this part");
-    left_out_.insert(volume);
+/// One part is not to keep the others from being served. Its volume takes the box for one that has
+/// lost its disk, and makes it a new part if it can do without the old one; but not where the old
+/// one may be whole. That waits for the next start, or for a person to give it up.
+void BoxNode::leave_out_part(LeftOut how, const std::string& why) {
+    const auto& entry = facts_.parts[loaded_];
+    tell(path_of(entry) + ": " + why + "; the box starts without this part" +
+         (how == LeftOut::kept ? ", and keeps it as it is" : ""));
+    left_out_[entry.volume] = how;
     ++loaded_;
     world_.defer([this, alive = alive_] {
         if (*alive) load_parts();

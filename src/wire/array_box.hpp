@@ -62,13 +62,14 @@ static_assert(wire_size<ArrayBoxFile>() == 120);
 /// A part in that file. One that is begun is not there yet, or no more: its disk may be removed.
 struct ArrayBoxPart {
     VolumeIdentity volume{};
-    std::uint64_t size = 0;  ///< of its disk
+    std::uint64_t size = 0;    ///< of its disk
+    std::uint32_t number = 0;  ///< of its disk: those with lower ones were damaged and replaced
     bool begun = false;
 
     static constexpr void describe(auto& v, auto& h) {
         v.nested("volume", h.volume);
         v("size", h.size);
-        v.pack(reserved<63>, bits<1>("begun", h.begun));
+        v.pack(reserved<32>, bits<31>("number", h.number), bits<1>("begun", h.begun));
     }
     bool operator==(const ArrayBoxPart&) const = default;
 };

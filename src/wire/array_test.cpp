@@ -168,7 +168,8 @@ TEST(ArrayBox, SaysWhatItIsAndKeepsWhoItIs) {
                              .epoch = Epoch{3},
                              .name = field<64>("oak"),
                              .parts = 1});
-    walk.expect(ArrayBoxPart{.volume = {counting(0x20)}, .size = 1 << 29, .begun = true});
+    walk.expect(
+        ArrayBoxPart{.volume = {counting(0x20)}, .size = 1 << 29, .number = 5, .begun = true});
     walk.expect_end();
 }
 

@@ -174,7 +174,8 @@ BOX_FILES = [
     (number(4, 4 << 20), "window limit"), (number(2, 32), "windows"), (number(2, 2), "parts"),
     (b"WeftIde1", "a box's file"), (BOX, "box"), (CLUSTER, "cluster"), (number(8, 3), "epoch"),
     (field("oak", 64), "name"), (number(2, 1), "parts"), (bytes(6), "reserved"),
-    (VOLUME, "part: its volume"), (number(8, 1 << 29), "size"), (bytes(7) + b"\x01", "begun"),
+    (VOLUME, "part: its volume"), (number(8, 1 << 29), "size"), (bytes(4), "reserved"),
+    (number(4, 5 << 1 | 1), "number, begun"),
 ]
 
 HOST = [
