@@ -304,8 +304,10 @@ void BoxNode::answer(Call& call, Outcome outcome) {
 void BoxNode::describe(Call& call) {
     const std::uint16_t windows = options_.windows.windows;
     constexpr std::size_t head = wire_size<wire::ArrayBoxDescription>(),
-                          superblock = wire_size<wire::ArraySuperblock>();
-    std::vector<std::byte> data(head + parts_.size() * (superblock + windows * 4u));
+                          superblock = wire_size<wire::ArraySuperblock>(),
+                          left_out = wire_size<wire::ArrayLeftOutPart>();
+    std::vector<std::byte> data(head + parts_.size() * (superblock + windows * 4u) +
+                                left_out_.size() * left_out);
     wire::ArrayBoxDescription description{.box = facts_.box,
                                           .cluster = facts_.cluster,
                                           .epoch = facts_.epoch,
@@ -314,7 +316,8 @@ void BoxNode::describe(Call& call) {
                                           .free = free_bytes(),
                                           .window_limit = options_.windows.bytes,
                                           .windows = windows,
-                                          .parts = static_cast<std::uint16_t>(parts_.size())};
+                                          .parts = static_cast<std::uint16_t>(parts_.size()),
+                                          .left_out = static_cast<std::uint16_t>(left_out_.size())};
     WEFT_CHECK(raid::set_field(description.name, facts_.name));
     Buffer rest(data);
     encode(description, rest);
@@ -327,6 +330,13 @@ void BoxNode::describe(Call& call) {
                                 rest.data());
             rest = rest.subspan(4);
         }
+    }
+    for (const auto& [volume, how] : left_out_) {
+        encode(wire::ArrayLeftOutPart{.volume = volume,
+                                      .size = facts_.find(volume)->size,
+                                      .damaged = how == LeftOut::damaged},
+               rest);
+        rest = rest.subspan(left_out);
     }
     const auto said = encoded(wire::ArrayAnswer{.epoch = facts_.epoch});
     call.answer(wire::ScsiStatus::good, said, data);

@@ -43,6 +43,11 @@ Result<BoxDescription> parse_box_description(ConstBuffer octets) {
         octets = octets.subspan(head + tags);
         facts.parts[part.superblock.volume.volume] = std::move(part);
     }
+    for (std::uint32_t i = 0; i < facts.box.left_out; ++i) {
+        WEFT_TRY(const auto part, decode<wire::ArrayLeftOutPart>(octets));
+        octets = octets.subspan(wire_size<wire::ArrayLeftOutPart>());
+        facts.left_out[part.volume] = part;
+    }
     return facts;
 }
 

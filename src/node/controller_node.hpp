@@ -189,6 +189,7 @@ private:
     bool is_member(const wire::BoxIdentity& box) const;
     /// It has a place in the volume, whether it is there or not.
     bool claims(const wire::VolumeIdentity& volume, const wire::BoxIdentity& box) const;
+    std::string name_of(const wire::VolumeIdentity& volume) const;
     bool could_assemble(const wire::VolumeIdentity& volume) const;
     bool counts_on(const wire::VolumeIdentity& volume, const wire::BoxIdentity& box) const;
     /// A sentence with the numbers, if it does.

@@ -162,7 +162,9 @@ TEST(ArrayBox, SaysWhatItIsAndKeepsWhoItIs) {
                                     .free = 1 << 29,
                                     .window_limit = 4 << 20,
                                     .windows = 32,
-                                    .parts = 2});
+                                    .parts = 2,
+                                    .left_out = 1});
+    walk.expect(ArrayLeftOutPart{.volume = {counting(0x20)}, .size = 1 << 28, .damaged = true});
     walk.expect(ArrayBoxFile{.box = {counting(0x30)},
                              .cluster = {counting(0x10)},
                              .epoch = Epoch{3},
