@@ -156,8 +156,9 @@ void BoxNode::leave_out_part(LeftOut how, const std::string& why) {
 /// The power may have gone when the box knew of a new controller, and not yet all of its parts.
 void BoxNode::catch_up_parts() {
     tell_parts_of_epoch([this](Outcome outcome) {
-        if (outcome == Outcome::done) return start_serving();
-        refuse_to_start(options_.folder + ": the disk of a part cannot be written to");
+        // It obeys nobody then, until it could be told; the others are served.
+        if (outcome != Outcome::done) tell("the disk of a part cannot be written to");
+        start_serving();
     });
 }
 

@@ -68,6 +68,9 @@ void BoxNode::take_epoch(Call& call, const Command& command) {
         return end_change(call, Outcome::wrong_cluster);
     if (address.box != facts_.box) return end_change(call, Outcome::wrong_box);
     auto told = [this, &call](Outcome outcome) { end_change(call, outcome); };
+    // Announced again: there are parts that could not keep it.
+    if (address.epoch == facts_.epoch && !facts_.is_blank() && !parts_behind().empty())
+        return tell_parts_of_epoch(told);
     if (address.epoch <= facts_.epoch) return end_change(call, Outcome::other_epoch);
     const auto before = facts_;
     if (facts_.is_blank()) tell("this box is part of cluster " + to_digits(address.cluster));
