@@ -106,37 +106,80 @@ void BoxNode::load_part(const wire::ArrayBoxPart& entry) {
             disk.error().code == Code::not_found ? LeftOut::damaged : LeftOut::kept,
             to_text(disk.error()));
     making_ = make_part_on(std::move(*disk));
-    watch_room(*making_, path);
-    making_->load([this, path, alive = alive_](Result<void> read) {
+    making_->on_full([this, path, part = making_.get(), alive = alive_](bool full) {
+        tell_room(path, full);
+        if (full)
+            world_.defer([this, part, alive] {
+                if (*alive) wait_for_room(part);
+            });
+    });
+    making_->load([this, path, volume = entry.volume, alive = alive_](Result<void> read) {
         // A disk may answer from inside, and the next part is not to be read from there.
-        world_.defer([this, path, read, alive] {
+        world_.defer([this, path, volume, read, alive] {
             if (!*alive) return;
-            auto part = std::move(making_);
-            // A program that is newer wrote it, and knows more than to throw it away.
-            if (!read && read.error().code == Code::unsupported)
-                return refuse_to_start(path + ": its superblock is whole, and not understood");
-            if (!read && read.error().code != Code::not_found)
-                return leave_out_part(LeftOut::kept, to_text(read.error()));
-            if (!read) return leave_out_part(LeftOut::damaged, "no superblock on it is whole");
-            // First: what is another's is not to be replaced, however short it is.
-            if (auto refusal = judge(*part, facts_.parts[loaded_]))
-                return refuse_to_start(path + ": " + *refusal);
-            if (part->size() < raid::part_length(part->superblock()))
-                return leave_out_part(LeftOut::damaged,
-                                      "the disk is shorter than its superblock says");
-            auto windows = take_windows();
-            if (!windows) return refuse_to_start(path + ": there is no memory for its windows");
-            facts_.parts[loaded_].size = part->size();
-            facts_.epoch = std::max(facts_.epoch, part->superblock().epoch);
-            part->start(std::move(*windows), *links_);
-            if (part->has_lost_its_journal())
-                tell(path + ": its journal is damaged; the part will be taken for lost");
-            left_out_.erase(part->volume());
-            parts_.push_back(std::move(part));
-            ++loaded_;
-            load_parts();
+            auto late = std::ranges::find(waiting_, volume, &Waiting::volume);
+            if (late == waiting_.end()) return part_read(std::move(making_), path, read);
+            auto part = std::move(late->part);
+            waiting_.erase(late);
+            part_read_late(std::move(part), volume, read);
         });
     });
+}
+
+void BoxNode::part_read(std::unique_ptr<BoxPart> part, const std::string& path, Result<void> read) {
+    // A program that is newer wrote it, and knows more than to throw it away.
+    if (!read && read.error().code == Code::unsupported)
+        return refuse_to_start(path + ": its superblock is whole, and not understood");
+    if (!read && read.error().code != Code::not_found)
+        return leave_out_part(LeftOut::kept, to_text(read.error()));
+    if (!read) return leave_out_part(LeftOut::damaged, "no superblock on it is whole");
+    // First: what is another's is not to be replaced, however short it is.
+    if (auto refusal = judge(*part, facts_.parts[loaded_]))
+        return refuse_to_start(path + ": " + *refusal);
+    if (part->size() < raid::part_length(part->superblock()))
+        return leave_out_part(LeftOut::damaged, "the disk is shorter than its superblock says");
+    auto windows = take_windows();
+    if (!windows) return refuse_to_start(path + ": there is no memory for its windows");
+    take_part(std::move(part), std::move(*windows));
+    ++loaded_;
+    load_parts();
+}
+
+void BoxNode::take_part(std::unique_ptr<BoxPart> part, std::unique_ptr<BoxWindows> windows) {
+    const auto path = path_of(part->volume());
+    watch_room(*part, path);
+    facts_.find(part->volume())->size = part->size();
+    facts_.epoch = std::max(facts_.epoch, part->superblock().epoch);
+    part->start(std::move(windows), *links_);
+    if (part->has_lost_its_journal())
+        tell(path + ": its journal is damaged; the part will be taken for lost");
+    left_out_.erase(part->volume());
+    parts_.push_back(std::move(part));
+}
+
+/// What its journal has to bring home finds no room. The others are not to wait for it, nor who
+/// wants to know what became of this box.
+void BoxNode::wait_for_room(const BoxPart* part) {
+    if (making_.get() != part || loaded_ == facts_.parts.size()) return;
+    waiting_.push_back({facts_.parts[loaded_].volume, std::move(making_)});
+    leave_out_part(LeftOut::kept, "it waits for room");
+}
+
+/// There was room at last. Whoever is in office asks again what this box has, and tells the part of
+/// itself.
+void BoxNode::part_read_late(std::unique_ptr<BoxPart> part, const wire::VolumeIdentity& volume,
+                             Result<void> read) {
+    if (stopping_) return;
+    const auto path = path_of(volume);
+    if (!read) return tell(path + ": " + to_text(read.error()));
+    if (auto refusal = judge(*part, *facts_.find(volume))) return tell(path + ": " + *refusal);
+    if (part->size() < raid::part_length(part->superblock()))
+        return tell(path + ": the disk is shorter than its superblock says");
+    auto windows = take_windows();
+    if (!windows) return tell(path + ": there is no memory for its windows");
+    take_part(std::move(part), std::move(*windows));
+    tell(path + ": this part is served from now on");
+    server_.hang_up_all();
 }
 
 /// One part is not to keep the others from being served. Its volume takes the box for one that has
@@ -206,13 +249,14 @@ void BoxNode::stop() {
     server_.stop();
     for (const auto& part : parts_) part->give_up_waiting();
     if (making_) making_->give_up_waiting();
+    for (const auto& each : waiting_) each.part->give_up_waiting();
     if (links_) links_->cut_all();
 }
 
 bool BoxNode::quiet() const {
     const bool idle =
         std::ranges::all_of(parts_, [](const auto& part) { return part->idle(); }) && !making_;
-    return idle && changes_.empty() && !saving_ && server_.quiet();
+    return idle && waiting_.empty() && changes_.empty() && !saving_ && server_.quiet();
 }
 
 std::uint64_t BoxNode::free_bytes() const {

@@ -8,6 +8,7 @@
 // cluster's ever after.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <map>
@@ -109,6 +110,14 @@ private:
     void take_back(const wire::VolumeIdentity& volume, std::function<void(Result<void>)> then);
     void load_parts();
     void load_part(const wire::ArrayBoxPart& entry);
+    void part_read(std::unique_ptr<BoxPart> part, const std::string& path, Result<void> read);
+    void wait_for_room(const BoxPart* part);
+    void part_read_late(std::unique_ptr<BoxPart> part, const wire::VolumeIdentity& volume,
+                        Result<void> read);
+    void take_part(std::unique_ptr<BoxPart> part, std::unique_ptr<BoxWindows> windows);
+    bool waits_for_room(const wire::VolumeIdentity& volume) const {
+        return std::ranges::find(waiting_, volume, &Waiting::volume) != waiting_.end();
+    }
     void leave_out_part(LeftOut how, const std::string& why);
     std::optional<std::string> judge(const BoxPart& part, const wire::ArrayBoxPart& entry) const;
     void catch_up_parts();
@@ -156,10 +165,11 @@ private:
         return std::make_unique<BoxPart>(owner, world_, std::move(disk), options_.group_commit);
     }
     void watch_room(BoxPart& part, const std::string& path) {
-        part.on_full([this, path](bool full) {
-            tell(path + (full ? ": its file system is full; writes wait for room"
-                              : ": there is room again, and writes go on"));
-        });
+        part.on_full([this, path](bool full) { tell_room(path, full); });
+    }
+    void tell_room(const std::string& path, bool full) {
+        tell(path + (full ? ": its file system is full; writes wait for room"
+                          : ": there is room again, and writes go on"));
     }
     std::uint64_t size_left() const {
         return options_.size - std::min(options_.size, facts_.taken());
@@ -180,6 +190,12 @@ private:
     Started started_;
     std::size_t loaded_ = 0;  ///< of the parts that the facts name
     std::map<wire::VolumeIdentity, LeftOut> left_out_;
+    /// A part that is being read, and has no room for what its journal has to bring home.
+    struct Waiting {
+        wire::VolumeIdentity volume;
+        std::unique_ptr<BoxPart> part;
+    };
+    std::vector<Waiting> waiting_;
     std::unique_ptr<BoxPart> making_;
     std::deque<Call*> changes_;  ///< the first is under way
     std::size_t epochs_awaited_ = 0;

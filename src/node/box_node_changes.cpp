@@ -339,6 +339,7 @@ void BoxNode::delete_part(Call& call, const Command& command) {
     if (const auto outcome = check(command.address); outcome != Outcome::done)
         return end_change(call, outcome);
     auto* part = find_part(command.address.volume);
+    if (waits_for_room(command.address.volume)) return end_change(call, Outcome::no_room);
     if (part == nullptr && left_out_.contains(command.address.volume))
         return remove_part(call, command.address.volume);
     if (part == nullptr) return end_change(call, Outcome::wrong_volume);

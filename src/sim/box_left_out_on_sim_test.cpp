@@ -138,6 +138,41 @@ TEST_F(LeftOutPart, IsServedWhereOnlyOneCopyOfItsSuperblockCanBeHad) {
     EXPECT_EQ(oak.description().parts, 1);
 }
 
+/// Here what finds no room is the mending of a superblock; a journal that has something to bring
+/// home is no different.
+TEST_F(LeftOutPart, IsServedLaterWhereItWaitsForRoom) {
+    set_up();
+    const auto known = superblock(oak, 0);
+    oak.stop();
+    // Much: a disk may keep some of what is trimmed.
+    constexpr std::uint64_t filler = 1u << 20;
+    const std::vector<std::byte> much(64u << 10);
+    change_disk({.size = 2u << 20, .space = wire::superblock_size + much.size()});
+    write_superblock(0, known);
+    ask(BlockOperation::write, filler, much);
+    oak.start();
+    EXPECT_TRUE(said("it waits for room; the box starts without this part, and keeps it as it is"));
+    EXPECT_EQ(oak.description().parts, 0);
+    EXPECT_EQ(create(oak, 0), ArrayOutcome::disk_failed);
+    EXPECT_EQ(oak.send(ArrayAction::delete_part, address(oak, photos)), ArrayOutcome::no_room);
+    ask(BlockOperation::trim, filler, much);
+    oak.run_until([&] { return oak.refusals > 0; });
+    EXPECT_TRUE(said("this part is served from now on"));
+    oak.run_until([&] { return oak.session->is_up(); });
+    EXPECT_EQ(oak.description().parts, 1) << "whoever asks again hears of it";
+    EXPECT_EQ(oak.send(ArrayAction::abort, address(oak, photos)), ArrayOutcome::done);
+}
+
+TEST_F(LeftOutPart, WaitsForRoomNoLongerThanTheBoxIsThere) {
+    set_up();
+    const auto known = superblock(oak, 0);
+    oak.stop();
+    change_disk({.size = 2u << 20, .space = 4096});
+    write_superblock(0, known);
+    oak.start();
+    oak.stop();
+}
+
 /// A box whose power goes while a new part takes the place of a damaged one.
 class CutShort final : public LeftOutPart {
 public:
