@@ -115,7 +115,7 @@ json journal_of(const std::string& path, const wire::ArraySuperblock& superblock
 }
 
 json part_of(const std::string& folder, const wire::ArrayBoxPart& part) {
-    const auto file = "part-" + to_digits(part.volume);
+    const auto file = node::file_name_of(part);
     auto image = beginning_of(folder + "/" + file, copies * wire::superblock_size);
     image.resize(copies * wire::superblock_size);
     json told = {{"file", file}, {"size", part.size}, {"begun", part.begun}};

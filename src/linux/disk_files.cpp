@@ -19,6 +19,9 @@ int grow(int file, off_t from, off_t to) {
     do failed = ::fallocate(file, 0, from, to - from) < 0 ? -errno : 0;
     while (failed == -EINTR);
     if (failed == -EOPNOTSUPP || failed == -ENOSYS) failed = ::ftruncate(file, to) < 0 ? -errno : 0;
+    // What it got of it before the room ended is for others to have. If that fails, too, there is
+    // nothing more to be done: it is the first failure that is told.
+    if (failed != 0 && ::ftruncate(file, from) < 0) return failed;
     return failed;
 }
 

@@ -26,6 +26,11 @@ std::uint64_t BoxFacts::taken() const {
     return sum;
 }
 
+std::string file_name_of(const wire::ArrayBoxPart& part) {
+    const auto first = "part-" + to_digits(part.volume);
+    return part.number == 0 ? first : first + "." + std::to_string(part.number);
+}
+
 std::vector<std::byte> encode_box_facts(const BoxFacts& facts) {
     std::vector<std::byte> octets(head_size + facts.parts.size() * part_size + checksum_size);
     Buffer rest(octets);

@@ -28,6 +28,9 @@ struct BoxFacts {
     bool operator==(const BoxFacts&) const = default;
 };
 
+/// Of its disk, in the box's folder.
+std::string file_name_of(const wire::ArrayBoxPart& part);
+
 std::vector<std::byte> encode_box_facts(const BoxFacts& facts);
 /// `truncated`, or `malformed` for a wrong key or checksum, or two parts of one volume.
 Result<BoxFacts> parse_box_facts(ConstBuffer octets);

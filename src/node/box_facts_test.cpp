@@ -48,5 +48,14 @@ TEST(BoxFacts, CannotNameOneVolumeTwice) {
     EXPECT_FALSE(parse_box_facts(encode_box_facts(facts)));
 }
 
+TEST(BoxFacts, NameADiskForEveryNumberOfAPart) {
+    const auto digits = std::string(32, '0');
+    EXPECT_EQ(file_name_of({.volume = {}, .number = 0}), "part-" + digits);
+    EXPECT_EQ(file_name_of({.volume = {}, .number = 7}), "part-" + digits + ".7");
+    BoxFacts facts{.box = {}, .cluster = {}, .epoch = {}, .name = "oak", .parts = {}};
+    facts.parts.push_back({.volume = {}, .size = 1, .number = (1u << 31) - 1, .begun = true});
+    EXPECT_EQ(*parse_box_facts(encode_box_facts(facts)), facts);
+}
+
 }  // namespace
 }  // namespace weft::node

@@ -39,10 +39,6 @@ BoxNode::~BoxNode() {
 
 // ------------------------------------------------------------------------------------- starting
 
-std::string BoxNode::path_of(const wire::VolumeIdentity& volume) const {
-    return options_.folder + "/part-" + to_digits(volume);
-}
-
 void BoxNode::refuse_to_start(std::string why) {
     world_.defer([told = std::exchange(started_, nullptr), why = std::move(why)] { told(why); });
 }
@@ -87,16 +83,13 @@ void BoxNode::become_somebody() {
 void BoxNode::remove_begun_parts(std::size_t from) {
     while (from < facts_.parts.size() && !facts_.parts[from].begun) ++from;
     if (from == facts_.parts.size()) return load_parts();
-    world_.remove_disk(
-        path_of(facts_.parts[from].volume), [this, from, alive = alive_](Result<void> removed) {
-            if (!*alive) return;
-            if (!removed) return remove_begun_parts(from + 1);
-            facts_.parts.erase(facts_.parts.begin() + static_cast<std::ptrdiff_t>(from));
-            save([this, from](Result<void> saved) {
-                if (!saved) return refuse_to_start(facts_path() + ": " + to_text(saved.error()));
-                remove_begun_parts(from);
-            });
+    take_back(facts_.parts[from].volume, [this, from](Result<void> removed) {
+        if (!removed) return remove_begun_parts(from + 1);
+        save([this, from](Result<void> saved) {
+            if (!saved) return refuse_to_start(facts_path() + ": " + to_text(saved.error()));
+            remove_begun_parts(from);
         });
+    });
 }
 
 void BoxNode::load_parts() {
@@ -105,43 +98,98 @@ void BoxNode::load_parts() {
 }
 
 void BoxNode::load_part(const wire::ArrayBoxPart& entry) {
-    const auto path = path_of(entry.volume);
+    const auto path = path_of(entry);
+    if (entry.begun) return leave_out_part(LeftOut::kept, "it was to be removed, and cannot be");
     auto disk = world_.open_disk({.path = path});
-    if (!disk) return leave_out_part(to_text(disk.error()));
+    if (!disk)
+        return leave_out_part(
+            disk.error().code == Code::not_found ? LeftOut::damaged : LeftOut::kept,
+            to_text(disk.error()));
     making_ = make_part_on(std::move(*disk));
-    watch_room(*making_, path);
-    making_->load([this, path, alive = alive_](Result<void> read) {
+    making_->on_full([this, path, part = making_.get(), alive = alive_](bool full) {
+        tell_room(path, full);
+        if (full)
+            world_.defer([this, part, alive] {
+                if (*alive) wait_for_room(part);
+            });
+    });
+    making_->load([this, path, volume = entry.volume, alive = alive_](Result<void> read) {
         // A disk may answer from inside, and the next part is not to be read from there.
-        world_.defer([this, path, read, alive] {
+        world_.defer([this, path, volume, read, alive] {
             if (!*alive) return;
-            auto part = std::move(making_);
-            if (!read && read.error().code != Code::not_found)
-                return leave_out_part(to_text(read.error()));
-            if (!read) return leave_out_part("no superblock on it is whole");
-            if (part->size() < raid::part_length(part->superblock()))
-                return leave_out_part("the disk is shorter than its superblock says");
-            if (auto refusal = judge(*part, facts_.parts[loaded_]))
-                return refuse_to_start(path + ": " + *refusal);
-            auto windows = take_windows();
-            if (!windows) return refuse_to_start(path + ": there is no memory for its windows");
-            facts_.parts[loaded_].size = part->size();
-            facts_.epoch = std::max(facts_.epoch, part->superblock().epoch);
-            part->start(std::move(*windows), *links_);
-            if (part->has_lost_its_journal())
-                tell(path + ": its journal is damaged; the part will be taken for lost");
-            parts_.push_back(std::move(part));
-            ++loaded_;
-            load_parts();
+            auto late = std::ranges::find(waiting_, volume, &Waiting::volume);
+            if (late == waiting_.end()) return part_read(std::move(making_), path, read);
+            auto part = std::move(late->part);
+            waiting_.erase(late);
+            part_read_late(std::move(part), volume, read);
         });
     });
 }
 
-/// One part that is damaged is not to keep the others from being served. Its volume takes the box
-/// for one that has lost its disk, and makes it a new part if it can do without the old one.
-void BoxNode::leave_out_part(const std::string& why) {
-    const auto& volume = facts_.parts[loaded_].volume;
-    tell(path_of(volume) + ": " + why + "; the box starts without this part");
-    left_out_.insert(volume);
+void BoxNode::part_read(std::unique_ptr<BoxPart> part, const std::string& path, Result<void> read) {
+    // A program that is newer wrote it, and knows more than to throw it away.
+    if (!read && read.error().code == Code::unsupported)
+        return refuse_to_start(path + ": its superblock is whole, and not understood");
+    if (!read && read.error().code != Code::not_found)
+        return leave_out_part(LeftOut::kept, to_text(read.error()));
+    if (!read) return leave_out_part(LeftOut::damaged, "no superblock on it is whole");
+    // First: what is another's is not to be replaced, however short it is.
+    if (auto refusal = judge(*part, facts_.parts[loaded_]))
+        return refuse_to_start(path + ": " + *refusal);
+    if (part->size() < raid::part_length(part->superblock()))
+        return leave_out_part(LeftOut::damaged, "the disk is shorter than its superblock says");
+    auto windows = take_windows();
+    if (!windows) return refuse_to_start(path + ": there is no memory for its windows");
+    take_part(std::move(part), std::move(*windows));
+    ++loaded_;
+    load_parts();
+}
+
+void BoxNode::take_part(std::unique_ptr<BoxPart> part, std::unique_ptr<BoxWindows> windows) {
+    const auto path = path_of(part->volume());
+    watch_room(*part, path);
+    facts_.find(part->volume())->size = part->size();
+    facts_.epoch = std::max(facts_.epoch, part->superblock().epoch);
+    part->start(std::move(windows), *links_);
+    if (part->has_lost_its_journal())
+        tell(path + ": its journal is damaged; the part will be taken for lost");
+    left_out_.erase(part->volume());
+    parts_.push_back(std::move(part));
+}
+
+/// What its journal has to bring home finds no room. The others are not to wait for it, nor who
+/// wants to know what became of this box.
+void BoxNode::wait_for_room(const BoxPart* part) {
+    if (making_.get() != part || loaded_ == facts_.parts.size()) return;
+    waiting_.push_back({facts_.parts[loaded_].volume, std::move(making_)});
+    leave_out_part(LeftOut::kept, "it waits for room");
+}
+
+/// There was room at last. Whoever is in office asks again what this box has, and tells the part of
+/// itself.
+void BoxNode::part_read_late(std::unique_ptr<BoxPart> part, const wire::VolumeIdentity& volume,
+                             Result<void> read) {
+    if (stopping_) return;
+    const auto path = path_of(volume);
+    if (!read) return tell(path + ": " + to_text(read.error()));
+    if (auto refusal = judge(*part, *facts_.find(volume))) return tell(path + ": " + *refusal);
+    if (part->size() < raid::part_length(part->superblock()))
+        return tell(path + ": the disk is shorter than its superblock says");
+    auto windows = take_windows();
+    if (!windows) return tell(path + ": there is no memory for its windows");
+    take_part(std::move(part), std::move(*windows));
+    tell(path + ": this part is served from now on");
+    server_.hang_up_all();
+}
+
+/// One part is not to keep the others from being served. Its volume takes the box for one that has
+/// lost its disk, and makes it a new part if it can do without the old one; but not where the old
+/// one may be whole. That waits for the next start, or for a person to give it up.
+void BoxNode::leave_out_part(LeftOut how, const std::string& why) {
+    const auto& entry = facts_.parts[loaded_];
+    tell(path_of(entry) + ": " + why + "; the box starts without this part" +
+         (how == LeftOut::kept ? ", and keeps it as it is" : ""));
+    left_out_[entry.volume] = how;
     ++loaded_;
     world_.defer([this, alive = alive_] {
         if (*alive) load_parts();
@@ -151,8 +199,9 @@ void BoxNode::leave_out_part(const std::string& why) {
 /// The power may have gone when the box knew of a new controller, and not yet all of its parts.
 void BoxNode::catch_up_parts() {
     tell_parts_of_epoch([this](Outcome outcome) {
-        if (outcome == Outcome::done) return start_serving();
-        refuse_to_start(options_.folder + ": the disk of a part cannot be written to");
+        // It obeys nobody then, until it could be told; the others are served.
+        if (outcome != Outcome::done) tell("the disk of a part cannot be written to");
+        start_serving();
     });
 }
 
@@ -200,13 +249,14 @@ void BoxNode::stop() {
     server_.stop();
     for (const auto& part : parts_) part->give_up_waiting();
     if (making_) making_->give_up_waiting();
+    for (const auto& each : waiting_) each.part->give_up_waiting();
     if (links_) links_->cut_all();
 }
 
 bool BoxNode::quiet() const {
     const bool idle =
         std::ranges::all_of(parts_, [](const auto& part) { return part->idle(); }) && !making_;
-    return idle && changes_.empty() && !saving_ && server_.quiet();
+    return idle && waiting_.empty() && changes_.empty() && !saving_ && server_.quiet();
 }
 
 std::uint64_t BoxNode::free_bytes() const {
@@ -299,8 +349,10 @@ void BoxNode::answer(Call& call, Outcome outcome) {
 void BoxNode::describe(Call& call) {
     const std::uint16_t windows = options_.windows.windows;
     constexpr std::size_t head = wire_size<wire::ArrayBoxDescription>(),
-                          superblock = wire_size<wire::ArraySuperblock>();
-    std::vector<std::byte> data(head + parts_.size() * (superblock + windows * 4u));
+                          superblock = wire_size<wire::ArraySuperblock>(),
+                          left_out = wire_size<wire::ArrayLeftOutPart>();
+    std::vector<std::byte> data(head + parts_.size() * (superblock + windows * 4u) +
+                                left_out_.size() * left_out);
     wire::ArrayBoxDescription description{.box = facts_.box,
                                           .cluster = facts_.cluster,
                                           .epoch = facts_.epoch,
@@ -309,7 +361,8 @@ void BoxNode::describe(Call& call) {
                                           .free = free_bytes(),
                                           .window_limit = options_.windows.bytes,
                                           .windows = windows,
-                                          .parts = static_cast<std::uint16_t>(parts_.size())};
+                                          .parts = static_cast<std::uint16_t>(parts_.size()),
+                                          .left_out = static_cast<std::uint16_t>(left_out_.size())};
     WEFT_CHECK(raid::set_field(description.name, facts_.name));
     Buffer rest(data);
     encode(description, rest);
@@ -322,6 +375,13 @@ void BoxNode::describe(Call& call) {
                                 rest.data());
             rest = rest.subspan(4);
         }
+    }
+    for (const auto& [volume, how] : left_out_) {
+        encode(wire::ArrayLeftOutPart{.volume = volume,
+                                      .size = facts_.find(volume)->size,
+                                      .damaged = how == LeftOut::damaged},
+               rest);
+        rest = rest.subspan(left_out);
     }
     const auto said = encoded(wire::ArrayAnswer{.epoch = facts_.epoch});
     call.answer(wire::ScsiStatus::good, said, data);

@@ -8,8 +8,10 @@
 // cluster's ever after.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -78,6 +80,11 @@ private:
     /// Of commands the box gives its own parts: no call is at an odd address.
     static constexpr raid::CommandTicket epoch_ticket{1};
     using Parts = std::vector<std::unique_ptr<BoxPart>>;
+    /// Why a part is not served though the box's file names it.
+    enum class LeftOut : std::uint8_t {
+        damaged,  ///< it was read, and is broken or not there: a new one may take its place
+        kept,     ///< it could not be read: it may be whole, and nothing may take its place
+    };
 
     // scsi::VendorCommands
     void receive(Call& call) override;
@@ -90,14 +97,28 @@ private:
     void dismiss(wire::HostSession host) override;
 
     // Starting.
-    std::string path_of(const wire::VolumeIdentity& volume) const;
+    std::string path_of(const wire::ArrayBoxPart& entry) const {
+        return options_.folder + "/" + file_name_of(entry);
+    }
+    std::string path_of(const wire::VolumeIdentity& volume) {
+        return path_of(*facts_.find(volume));
+    }
     std::string facts_path() const { return options_.folder + "/box"; }
     void become_somebody();
     std::optional<std::string> take_facts(ConstBuffer octets);
     void remove_begun_parts(std::size_t from);
+    void take_back(const wire::VolumeIdentity& volume, std::function<void(Result<void>)> then);
     void load_parts();
     void load_part(const wire::ArrayBoxPart& entry);
-    void leave_out_part(const std::string& why);
+    void part_read(std::unique_ptr<BoxPart> part, const std::string& path, Result<void> read);
+    void wait_for_room(const BoxPart* part);
+    void part_read_late(std::unique_ptr<BoxPart> part, const wire::VolumeIdentity& volume,
+                        Result<void> read);
+    void take_part(std::unique_ptr<BoxPart> part, std::unique_ptr<BoxWindows> windows);
+    bool waits_for_room(const wire::VolumeIdentity& volume) const {
+        return std::ranges::find(waiting_, volume, &Waiting::volume) != waiting_.end();
+    }
+    void leave_out_part(LeftOut how, const std::string& why);
     std::optional<std::string> judge(const BoxPart& part, const wire::ArrayBoxPart& entry) const;
     void catch_up_parts();
     void start_serving();
@@ -127,8 +148,8 @@ private:
     void create_part(Call& call, const Command& command);
     Outcome judge_superblock(const wire::ArraySuperblock& superblock,
                              const wire::ArrayAddress& address);
-    void forget_left_out(const wire::VolumeIdentity& volume);
     void make_part(Call& call, const wire::ArraySuperblock& superblock);
+    void provide_part(const wire::VolumeIdentity& volume, std::function<void(Result<void>)> made);
     void disk_made(Call& call, const wire::ArraySuperblock& superblock, Result<void> made);
     void keep_part(Call& call, std::unique_ptr<BoxPart> part);
     void undo_part(Call& call, const wire::VolumeIdentity& volume, Outcome outcome);
@@ -136,6 +157,7 @@ private:
     std::optional<std::uint64_t> room_wanted(const Command& command);
     void grow_part(Call& call, const Command& command);
     void delete_part(Call& call, const Command& command);
+    void remove_part(Call& call, const wire::VolumeIdentity& volume);
     void keep_after_all(Call& call, const wire::VolumeIdentity& volume, Result<void> why);
     Result<std::unique_ptr<BoxWindows>> take_windows();
     std::unique_ptr<BoxPart> make_part_on(std::unique_ptr<BlockDevice> disk) {
@@ -143,10 +165,11 @@ private:
         return std::make_unique<BoxPart>(owner, world_, std::move(disk), options_.group_commit);
     }
     void watch_room(BoxPart& part, const std::string& path) {
-        part.on_full([this, path](bool full) {
-            tell(path + (full ? ": its file system is full; writes wait for room"
-                              : ": there is room again, and writes go on"));
-        });
+        part.on_full([this, path](bool full) { tell_room(path, full); });
+    }
+    void tell_room(const std::string& path, bool full) {
+        tell(path + (full ? ": its file system is full; writes wait for room"
+                          : ": there is room again, and writes go on"));
     }
     std::uint64_t size_left() const {
         return options_.size - std::min(options_.size, facts_.taken());
@@ -165,8 +188,14 @@ private:
     BoxFacts facts_;
     std::uint64_t boot_;  ///< by which a controller knows that this process is another
     Started started_;
-    std::size_t loaded_ = 0;                   ///< of the parts that the facts name
-    std::set<wire::VolumeIdentity> left_out_;  ///< their parts are damaged
+    std::size_t loaded_ = 0;  ///< of the parts that the facts name
+    std::map<wire::VolumeIdentity, LeftOut> left_out_;
+    /// A part that is being read, and has no room for what its journal has to bring home.
+    struct Waiting {
+        wire::VolumeIdentity volume;
+        std::unique_ptr<BoxPart> part;
+    };
+    std::vector<Waiting> waiting_;
     std::unique_ptr<BoxPart> making_;
     std::deque<Call*> changes_;  ///< the first is under way
     std::size_t epochs_awaited_ = 0;

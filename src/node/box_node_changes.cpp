@@ -68,6 +68,9 @@ void BoxNode::take_epoch(Call& call, const Command& command) {
         return end_change(call, Outcome::wrong_cluster);
     if (address.box != facts_.box) return end_change(call, Outcome::wrong_box);
     auto told = [this, &call](Outcome outcome) { end_change(call, outcome); };
+    // Announced again: there are parts that could not keep it.
+    if (address.epoch == facts_.epoch && !facts_.is_blank() && !parts_behind().empty())
+        return tell_parts_of_epoch(told);
     if (address.epoch <= facts_.epoch) return end_change(call, Outcome::other_epoch);
     const auto before = facts_;
     if (facts_.is_blank()) tell("this box is part of cluster " + to_digits(address.cluster));
@@ -135,8 +138,10 @@ wire::ArrayOutcome BoxNode::judge_superblock(const wire::ArraySuperblock& superb
     if (superblock.data_length > options_.size || superblock.data_offset > options_.size)
         return Outcome::no_space;
     const auto* before = facts_.find(volume.volume);
-    const bool replaces = left_out_.contains(volume.volume);
+    const auto left_out = left_out_.find(volume.volume);
+    const bool replaces = left_out != left_out_.end();
     if (before != nullptr && !replaces) return Outcome::already_there;
+    if (replaces && left_out->second == LeftOut::kept) return Outcome::disk_failed;
     const bool fits = raid::part_length(superblock) <= size_left() + (replaces ? before->size : 0);
     const bool has_entry = replaces || facts_.parts.size() < box_parts_max;
     return fits && has_entry ? Outcome::done : Outcome::no_space;
@@ -152,22 +157,22 @@ void BoxNode::create_part(Call& call, const Command& command) {
     if (const auto outcome = judge_superblock(*superblock, command.address);
         outcome != Outcome::done)
         return end_change(call, outcome);
-    forget_left_out(superblock->volume.volume);
-    // First it is known that there may be a disk, then there is one.
-    facts_.parts.push_back({.volume = superblock->volume.volume,
-                            .size = raid::part_length(*superblock),
-                            .begun = true});
-    save([this, &call, superblock = *superblock](Result<void> saved) {
+    // First it is known that there may be a disk, then there is one. It is another than one that
+    // is damaged: somebody may want to look at that.
+    const auto before = facts_.parts;
+    const auto& volume = superblock->volume.volume;
+    auto* entry = facts_.find(volume);
+    if (entry != nullptr)
+        ++entry->number;
+    else
+        entry = &facts_.parts.emplace_back(wire::ArrayBoxPart{.volume = volume});
+    entry->size = raid::part_length(*superblock);
+    entry->begun = true;
+    save([this, &call, superblock = *superblock, before](Result<void> saved) {
         if (saved) return make_part(call, superblock);
-        facts_.parts.pop_back();
+        facts_.parts = before;
         end_change(call, outcome_of_disk(saved.error()));
     });
-}
-
-/// Of a part that is damaged, and of no use to anybody.
-void BoxNode::forget_left_out(const wire::VolumeIdentity& volume) {
-    if (left_out_.erase(volume) != 0)
-        std::erase_if(facts_.parts, [&](const auto& part) { return part.volume == volume; });
 }
 
 void BoxNode::make_part(Call& call, const wire::ArraySuperblock& superblock) {
@@ -180,11 +185,29 @@ void BoxNode::make_part(Call& call, const wire::ArraySuperblock& superblock) {
         if (*alive) disk_made(call, superblock, outcome);
     };
     // Whatever was there before is nobody's.
-    world_.remove_disk(path, [this, path, size = facts_.parts.back().size, made,
-                              alive = alive_](Result<void> removed) {
+    world_.remove_disk(path, [this, volume, made, alive = alive_](Result<void> removed) {
         if (!*alive || !removed) return made(removed);
-        world_.provide_disk(path, size, made);
+        provide_part(volume, made);
     });
+}
+
+/// A volume that has all its boxes is worth more than what is damaged: if there is no room for both
+/// that goes.
+void BoxNode::provide_part(const wire::VolumeIdentity& volume,
+                           std::function<void(Result<void>)> made) {
+    const auto entry = *facts_.find(volume);
+    world_.provide_disk(
+        path_of(entry), entry.size,
+        [this, entry, made = std::move(made), alive = alive_](Result<void> provided) {
+            const bool lacks_room = !provided && provided.error().code == Code::exhausted;
+            if (!*alive || !lacks_room || entry.number == 0) return made(provided);
+            auto damaged = entry;
+            --damaged.number;
+            world_.remove_disk(path_of(damaged), [this, entry, made, alive](Result<void> gone) {
+                if (!*alive || !gone) return made(gone);
+                world_.provide_disk(path_of(entry), entry.size, made);
+            });
+        });
 }
 
 void BoxNode::disk_made(Call& call, const wire::ArraySuperblock& superblock, Result<void> made) {
@@ -210,7 +233,7 @@ void BoxNode::disk_made(Call& call, const wire::ArraySuperblock& superblock, Res
 }
 
 void BoxNode::keep_part(Call& call, std::unique_ptr<BoxPart> part) {
-    facts_.parts.back().begun = false;
+    facts_.find(part->volume())->begun = false;
     making_ = std::move(part);
     save([this, &call](Result<void> saved) {
         auto made = std::move(making_);
@@ -222,6 +245,7 @@ void BoxNode::keep_part(Call& call, std::unique_ptr<BoxPart> part) {
         auto windows = take_windows();
         made->start(std::move(*windows), *links_);
         parts_.push_back(std::move(made));
+        left_out_.erase(superblock.volume.volume);
         tell("this box has a part of volume " + raid::text_of_field(superblock.volume.name));
         end_change(call, Outcome::done);
     });
@@ -230,13 +254,41 @@ void BoxNode::keep_part(Call& call, std::unique_ptr<BoxPart> part) {
 /// What was begun goes; if the file cannot be told, the next start removes it.
 void BoxNode::undo_part(Call& call, const wire::VolumeIdentity& volume, Outcome outcome) {
     facts_.find(volume)->begun = true;
-    world_.remove_disk(
-        path_of(volume), [this, &call, volume, outcome, alive = alive_](Result<void> removed) {
-            if (!*alive) return;
-            if (removed)
-                std::erase_if(facts_.parts, [&](auto& part) { return part.volume == volume; });
-            save([this, &call, outcome](Result<void>) { end_change(call, outcome); });
-        });
+    take_back(volume, [this, &call, outcome](Result<void>) {
+        save([this, &call, outcome](Result<void>) { end_change(call, outcome); });
+    });
+}
+
+/// As it was before a part was begun: without any, or with the damaged one that it was to replace.
+void BoxNode::take_back(const wire::VolumeIdentity& volume,
+                        std::function<void(Result<void>)> then) {
+    world_.remove_disk(path_of(volume), [this, volume, then = std::move(then),
+                                         alive = alive_](Result<void> removed) {
+        if (!*alive) return;
+        auto& entry = *facts_.find(volume);
+        if (!removed) {
+            left_out_[volume] = LeftOut::kept;
+        } else if (entry.number > 0) {
+            --entry.number;
+            entry.begun = false;
+            left_out_[volume] = LeftOut::damaged;
+        } else {
+            left_out_.erase(volume);
+            std::erase_if(facts_.parts, [&](const auto& part) { return part.volume == volume; });
+        }
+        then(removed);
+    });
+}
+
+/// For good, and all the damaged ones that it has replaced.
+void BoxNode::remove_part(Call& call, const wire::VolumeIdentity& volume) {
+    auto& entry = *facts_.find(volume);
+    if (entry.number == 0) return undo_part(call, volume, Outcome::done);
+    entry.begun = true;
+    take_back(volume, [this, &call, volume](Result<void> removed) {
+        if (removed) return remove_part(call, volume);
+        save([this, &call](Result<void>) { end_change(call, Outcome::done); });
+    });
 }
 
 std::optional<std::uint64_t> BoxNode::room_wanted(const Command& command) {
@@ -287,8 +339,9 @@ void BoxNode::delete_part(Call& call, const Command& command) {
     if (const auto outcome = check(command.address); outcome != Outcome::done)
         return end_change(call, outcome);
     auto* part = find_part(command.address.volume);
-    if (part == nullptr && left_out_.erase(command.address.volume) != 0)
-        return undo_part(call, command.address.volume, Outcome::done);
+    if (waits_for_room(command.address.volume)) return end_change(call, Outcome::no_room);
+    if (part == nullptr && left_out_.contains(command.address.volume))
+        return remove_part(call, command.address.volume);
     if (part == nullptr) return end_change(call, Outcome::wrong_volume);
     if (!part->idle()) return end_change(call, Outcome::no_room);
     facts_.find(command.address.volume)->begun = true;
@@ -297,7 +350,7 @@ void BoxNode::delete_part(Call& call, const Command& command) {
         if (!saved || !part->idle()) return keep_after_all(call, volume, saved);
         spare_windows_.push_back(part->stop());
         std::erase_if(parts_, [&](const auto& each) { return each.get() == part; });
-        undo_part(call, volume, Outcome::done);
+        remove_part(call, volume);
     });
 }
 

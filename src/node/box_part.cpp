@@ -7,6 +7,8 @@ constexpr Duration marks_wait_for = std::chrono::milliseconds(1);
 
 void BoxPart::load(Told told) {
     told_ = std::move(told);
+    if (size() < image_.size())  // it was read, as far as it goes
+        return std::exchange(told_, nullptr)(Error{.code = Code::not_found});
     disk_->be_patient();  // what is recovered is not asked for again
     move(Stage::reading, BlockOperation::read, 0, image_);
 }
@@ -35,6 +37,8 @@ void BoxPart::move(Stage stage, BlockOperation what, std::uint64_t at, Buffer oc
 void BoxPart::completed(Result<void> outcome) {
     if (outcome && stage_ == Stage::reading) outcome = take_superblocks();
     if (outcome && stage_ == Stage::reading && copies_differ()) return mend_superblocks();
+    // The good copy is as good as it was: what is next kept goes where the other is.
+    if (stage_ == Stage::mending) outcome = {};
     if (!outcome || !raid::has_journal(superblock_)) return std::exchange(told_, nullptr)(outcome);
     open_journal();
     if (stage_ != Stage::creating)

@@ -44,8 +44,9 @@ public:
     BoxPart& operator=(const BoxPart&) = delete;
 
     /// Reads what the disk says it is, and recovers what its journal has. `not_found`: no
-    /// superblock on it is whole. A journal that is lost is no error here: orders are refused then,
-    /// and the controller learns that this part has failed.
+    /// superblock on it is whole. `unsupported`: one is, and is not understood. A journal that is
+    /// lost is no error here: orders are refused then, and the controller learns that this part has
+    /// failed.
     void load(Told told);
     /// Writes what it shall be, and an empty journal if it shall have one.
     void create(const wire::ArraySuperblock& superblock, Told told);

@@ -158,5 +158,42 @@ TEST(APartsSuperblock, IsNotFoundWhereNeitherIsWhole) {
     EXPECT_EQ(found.error().code, Code::not_found);
 }
 
+TEST(APartsSuperblock, IsWhatTheGoodCopySaysWhereTheOtherCannotBeMended) {
+    for (const std::uint64_t rotten : {0u, 1u}) {
+        auto octets = new_disk();
+        rot(octets, rotten);
+        Life life(octets, 1);
+        std::optional<Result<void>> told;
+        life.part->load([&](Result<void> outcome) { told = outcome; });
+        life.disk->step();  // both are read
+        life.disk->fails = true;
+        life.disk->run();
+        ASSERT_TRUE(told && *told) << "a part that is whole is not thrown away";
+        EXPECT_EQ(life.part->superblock(), first_superblock());
+    }
+}
+
+TEST(APartsSuperblock, IsNotFoundWhereTheDiskEndsBeforeIt) {
+    test::ManualWorld world;
+    Owner owner;
+    BoxPart part(owner, world, std::make_unique<CrashDisk>(4096, 1), true);
+    std::optional<Result<void>> told;
+    part.load([&](Result<void> outcome) { told = outcome; });
+    ASSERT_TRUE(told && !*told);
+    EXPECT_EQ(told->error().code, Code::not_found);
+}
+
+TEST(APartsSuperblock, IsNotTakenForDamagedWhereItIsOnlyNotUnderstood) {
+    auto of_the_future = first_superblock();
+    of_the_future.volume.level = 77;
+    auto octets = new_disk();
+    octets.write(0, raid::encode_superblock(of_the_future));
+    Life life(octets, 1);
+    const auto found = life.load();
+    ASSERT_FALSE(found);
+    EXPECT_EQ(found.error().code, Code::unsupported);
+    EXPECT_EQ(life.disk->writes, 0u);
+}
+
 }  // namespace
 }  // namespace weft::node

@@ -43,6 +43,11 @@ Result<BoxDescription> parse_box_description(ConstBuffer octets) {
         octets = octets.subspan(head + tags);
         facts.parts[part.superblock.volume.volume] = std::move(part);
     }
+    for (std::uint32_t i = 0; i < facts.box.left_out; ++i) {
+        WEFT_TRY(const auto part, decode<wire::ArrayLeftOutPart>(octets));
+        octets = octets.subspan(wire_size<wire::ArrayLeftOutPart>());
+        facts.left_out[part.volume] = part;
+    }
     return facts;
 }
 
@@ -237,7 +242,10 @@ void ControllerBox::described() {
     if (!blank && said.epoch > owner_.epoch())
         return refuse("it obeys a later controller than this one");
     identity_ = said.box;
-    if (blank || said.epoch < owner_.epoch()) return set_epoch();
+    const bool all_obey = std::ranges::all_of(facts_->parts, [&](const auto& each) {
+        return each.second.superblock.epoch >= owner_.epoch();
+    });
+    if (blank || said.epoch < owner_.epoch() || !all_obey) return set_epoch();
     introduce();
 }
 
@@ -251,12 +259,17 @@ bool ControllerBox::joins() {
 }
 
 void ControllerBox::set_epoch() {
-    send(ArrayAction::new_epoch, whole(), {},
-         [this, session = session_](std::optional<wire::ArrayAnswer> answer) {
-             if (session != session_ || !answer) return;
-             if (answer->outcome == ArrayOutcome::done) return introduce();
-             refuse("it does not obey: " + raid::to_text(answer->outcome));
-         });
+    send(
+        ArrayAction::new_epoch, whole(), {},
+        [this, session = session_](std::optional<wire::ArrayAnswer> answer) {
+            if (session != session_ || !answer) return;
+            if (answer->outcome == ArrayOutcome::done) return introduce();
+            // Told before, too: a part of it obeys nobody, which its volume will find. The others
+            // are not to suffer for it.
+            if (answer->outcome == ArrayOutcome::disk_failed && facts_->box.epoch == owner_.epoch())
+                return introduce();
+            refuse("it does not obey: " + raid::to_text(answer->outcome));
+        });
 }
 
 /// Others hear of it as it hears of them: from now on they may reach each other.

@@ -25,6 +25,13 @@ struct BoxDescription {
         std::vector<SteeringTag> window_tags;  ///< without their key
     };
     std::map<wire::VolumeIdentity, Part> parts;
+    std::map<wire::VolumeIdentity, wire::ArrayLeftOutPart> left_out;
+
+    /// It has a part that it cannot read now and that may be whole: as if it were away.
+    bool keeps_unread(const wire::VolumeIdentity& volume) const {
+        auto found = left_out.find(volume);
+        return found != left_out.end() && !found->second.damaged;
+    }
 };
 /// `truncated` or `malformed`.
 Result<BoxDescription> parse_box_description(ConstBuffer octets);

@@ -14,6 +14,7 @@ struct Said {
         box.box = {{4}};
         box.windows = 2;
         box.parts = 1;
+        box.left_out = 2;
         volume.volume = {{7}};
         volume.generation = wire::Generation{1};
         volume.level = 5;
@@ -38,12 +39,16 @@ struct Said {
             all.resize(all.size() + 4);
             store_big_endian<4>(static_cast<std::uint32_t>(tag), &all[all.size() - 4]);
         }
+        append(damaged);
+        append(unread);
         return all;
     }
 
     wire::ArrayBoxDescription box;
     wire::ArrayVolume volume;
     wire::ArraySuperblock superblock;
+    wire::ArrayLeftOutPart damaged{.volume = {{8}}, .size = 4096, .damaged = true};
+    wire::ArrayLeftOutPart unread{.volume = {{9}}, .size = 4096, .damaged = false};
 };
 
 TEST(BoxDescription, IsWhatTheBoxSaid) {
@@ -54,6 +59,10 @@ TEST(BoxDescription, IsWhatTheBoxSaid) {
     const auto& part = read->parts.at({{7}});
     EXPECT_EQ(part.superblock, said.superblock);
     EXPECT_EQ(part.window_tags, (std::vector{SteeringTag{0x1200}, SteeringTag{0x1300}}));
+    EXPECT_EQ(read->left_out.at({{8}}), said.damaged);
+    EXPECT_FALSE(read->keeps_unread({{7}}));
+    EXPECT_FALSE(read->keeps_unread({{8}})) << "a new one may take its place";
+    EXPECT_TRUE(read->keeps_unread({{9}}));
 }
 
 TEST(BoxDescription, IsRefusedIfItCannotBeTrue) {

@@ -226,6 +226,10 @@ void ControllerNode::box_up(ControllerBox& box) {
         if (adding->box.get() == &box) return adding->keeping ? void() : keep_box(number);
     troubles_.erase(box.name());
     note("", box.name(), "up");
+    for (const auto& [volume, part] : box.facts()->left_out)
+        note(volumes_.contains(volume) ? name_of(volume) : "", box.name(),
+             "its part of " + name_of(volume) +
+                 (part.damaged ? " is damaged" : " cannot be read, and is kept as it is"));
     if (links_) links_->let_in(wire::host_end(own_session), wire::box_end(*box.identity()));
     for (const auto& [identity, volume] : volumes_) volume->box_up(box);
     // Those that came earlier have not heard of it if it is new to the volume, or they are.
@@ -339,6 +343,7 @@ void ControllerNode::give_spares() {
             if (box == nullptr || !box->is_up() || is_member(each)) return false;
             // One that had a place there before has a part that must go first.
             return volume == volumes_.end() || (!box->facts()->parts.contains(wanted->first) &&
+                                                !box->facts()->keeps_unread(wanted->first) &&
                                                 !lacks_room_for_part(*box, *volume->second));
         });
         if (volume != volumes_.end() && spare == spares_.end()) {

@@ -18,6 +18,12 @@ bool ControllerNode::claims(const wire::VolumeIdentity& volume,
     });
 }
 
+/// What is left of a part does not always say: then the name, or what it has for one, is ours.
+std::string ControllerNode::name_of(const wire::VolumeIdentity& volume) const {
+    auto found = volumes_.find(volume);
+    return found != volumes_.end() ? found->second->name() : to_digits(volume);
+}
+
 /// Whether boxes that are up have all it takes: then a part is no leftover, but somebody's volume.
 bool ControllerNode::could_assemble(const wire::VolumeIdentity& volume) const {
     std::vector<wire::ArraySuperblock> superblocks;
@@ -38,14 +44,23 @@ void ControllerNode::clean_box(const std::string& name, bool force, Told told) {
     if (!names_taken_.empty())
         return told("volume " + *names_taken_.begin() + " is being made: ask again when it is");
     const auto identity = *box->identity();
-    std::vector<wire::ArrayVolume> unclaimed;
+    std::map<wire::VolumeIdentity, std::string> unclaimed;  // by their names
     for (const auto& [volume, part] : box->facts()->parts) {
         if (claims(volume, identity)) continue;
         const auto& known = part.superblock.volume;
         if (!force && !volumes_.contains(volume) && could_assemble(volume))
             return told("boxes that are up have all of " + raid::text_of_field(known.name) +
                         ": assemble it, and delete it then if that is wished; or say --force");
-        unclaimed.push_back(known);
+        unclaimed[volume] = raid::text_of_field(known.name);
+    }
+    for (const auto& [volume, part] : box->facts()->left_out) {
+        if (claims(volume, identity)) continue;
+        if (!force && !part.damaged && !volumes_.contains(volume))
+            return told("its part of " + name_of(volume) +
+                        " could not be read, and may be whole: " +
+                        "start the box again when what keeps it from reading is mended; or say "
+                        "--force");
+        unclaimed[volume] = name_of(volume);
     }
     if (unclaimed.empty()) return told(std::nullopt);  // as was wished
     auto refusal = std::make_shared<Refusal>();
@@ -61,11 +76,10 @@ void ControllerNode::clean_box(const std::string& name, bool force, Told told) {
             told(*refusal);
         });
     });
-    for (const auto& volume : unclaimed) {
+    for (const auto& [volume, volume_name] : unclaimed) {
         auto address = box->whole();
-        address.volume = volume.volume;
-        address.generation = volume.generation;
-        const auto part = "its part of " + raid::text_of_field(volume.name);
+        address.volume = volume;
+        const auto part = "its part of " + volume_name;
         box->send(wire::ArrayAction::delete_part, address, {},
                   [this, part, refusal, identity, step = round->step(),
                    alive = alive_](std::optional<wire::ArrayAnswer> answer) {

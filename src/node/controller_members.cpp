@@ -89,7 +89,8 @@ void ControllerNode::replace_member(const std::string& volume, const std::string
     if (auto* found = find_volume(volume)) {
         if (claims(found->identity(), identity))
             return told(box + " is part of " + volume + " already");
-        if (other->facts()->parts.contains(found->identity()))
+        if (other->facts()->parts.contains(found->identity()) ||
+            other->facts()->left_out.contains(found->identity()))
             return told(box + " has an old part of " + volume + ": weft box clean " + box +
                         " removes it");
         if (auto refusal = lacks_room_for_part(*other, *found)) return told(refusal);
@@ -148,6 +149,8 @@ std::vector<BoxReport> ControllerNode::boxes() const {
                 const auto name = raid::text_of_field(part.superblock.volume.name);
                 (claims(volume, identity) ? report.volumes : report.unclaimed).push_back(name);
             }
+            for (const auto& [volume, part] : facts->left_out)
+                if (!claims(volume, identity)) report.unclaimed.push_back(name_of(volume));
         }
         reports.push_back(std::move(report));
     }

@@ -171,6 +171,7 @@ private:
     void joined(wire::ClusterIdentity cluster, wire::Epoch epoch,
                 const std::function<void(bool)>& told);
     void make_volume(const VolumeWishes& wishes, Told told);
+    void make_larger(const std::string& name, std::uint64_t size, const Told& told);
     Refusal plan_creation(const VolumeWishes& wishes, Creation& creation);
     void parts_created(const std::shared_ptr<Creation>& creation);
     /// As far as the box is up; what is left there is shown as unclaimed.
@@ -189,6 +190,7 @@ private:
     bool is_member(const wire::BoxIdentity& box) const;
     /// It has a place in the volume, whether it is there or not.
     bool claims(const wire::VolumeIdentity& volume, const wire::BoxIdentity& box) const;
+    std::string name_of(const wire::VolumeIdentity& volume) const;
     bool could_assemble(const wire::VolumeIdentity& volume) const;
     bool counts_on(const wire::VolumeIdentity& volume, const wire::BoxIdentity& box) const;
     /// A sentence with the numbers, if it does.

@@ -107,6 +107,7 @@ void ControllerVolume::remove(std::function<void()> gone) {
 // ------------------------------------------------------------------------------ boxes and store
 
 void ControllerVolume::box_up(const ControllerBox& box) {
+    if (box.facts()->keeps_unread(identity_)) return;
     raid::BoxStanding standing;
     const auto& parts = box.facts()->parts;
     if (auto part = parts.find(identity_); part != parts.end())

@@ -371,7 +371,20 @@ ControllerNode::Refusal ControllerNode::lacks_room_for_part(const ControllerBox&
     return lacks_room(box, part_bytes(volume.manager().volume()));
 }
 
+/// What boxes have left is asked for first, as when one is made.
 void ControllerNode::grow_volume(const std::string& name, std::uint64_t size, Told told) {
+    const auto* found = find_volume(name);
+    if (found == nullptr) return told("there is no volume " + name);
+    auto round = Round::make([this, name, size, told = std::move(told), alive = alive_] {
+        if (*alive) make_larger(name, size, told);
+    });
+    for (const auto& member : found->manager().volume().members)
+        if (auto* box = find_box(member.box); box != nullptr && box->is_up())
+            box->describe([step = round->step()](bool) { step(); });
+    round->end();
+}
+
+void ControllerNode::make_larger(const std::string& name, std::uint64_t size, const Told& told) {
     auto* found = find_volume(name);
     if (found == nullptr) return told("there is no volume " + name);
     const auto& volume = found->manager().volume();
@@ -381,14 +394,19 @@ void ControllerNode::grow_volume(const std::string& name, std::uint64_t size, To
     if (stripes <= volume.stripes)
         return told(name + " has " + std::to_string(found->manager().size()) +
                     " octets, which is no less than that");
-    const auto more = stripes - volume.stripes;
     for (std::uint8_t place = 0; place < volume.boxes; ++place) {
         const auto* box = find_box(volume.members[place].box);
         if (box == nullptr || !box->is_up())
             return told(name + " grows only while all its boxes are up");
-        if (more > ~std::uint64_t{0} / volume.chunk_bytes)
+        const auto part = box->facts()->parts.find(volume.volume);
+        if (part == box->facts()->parts.end())
+            return told(name + " grows only while all its members are current");
+        auto grown = part->second.superblock;
+        const auto now = raid::part_length(grown);
+        if (stripes > ~std::uint64_t{0} / 4 / volume.chunk_bytes)  // with checksums it takes more
             return told("no box has room for so much");
-        if (auto refusal = lacks_room(*box, more * volume.chunk_bytes)) return told(refusal);
+        grown.data_length = stripes * volume.chunk_bytes;
+        if (auto refusal = lacks_room(*box, raid::part_length(grown) - now)) return told(refusal);
     }
     with_volume(
         name, told,

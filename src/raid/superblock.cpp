@@ -43,15 +43,17 @@ Result<wire::ArraySuperblock> parse_superblock(ConstBuffer image) {
     const auto expected = load_big_endian<4>(image.data() + checksummed);
     if (crc32c(image.first(checksummed)) != expected)
         return Error{.code = Code::malformed, .where = checksummed};
-    WEFT_TRY(auto superblock, decode<wire::ArraySuperblock>(image));
-    if (auto layout = layout_of(superblock.volume); !layout) return layout.error();
-    if (!is_place_of(superblock) || !has_a_journal_that_can_be(superblock))
-        return Error{Code::malformed};
+    const auto superblock = decode<wire::ArraySuperblock>(image);
+    if (!superblock || !layout_of(superblock->volume) || !is_place_of(*superblock) ||
+        !has_a_journal_that_can_be(*superblock))
+        return Error{Code::unsupported};
     return superblock;
 }
 
 Result<wire::ArraySuperblock> newest_superblock(ConstBuffer first, ConstBuffer second) {
     auto a = parse_superblock(first), b = parse_superblock(second);
+    for (const auto* each : {&a, &b})
+        if (!*each && each->error().code == Code::unsupported) return each->error();
     if (!a && !b) return Error{Code::not_found};
     if (!a || (b && b->written > a->written)) return b;
     return a;

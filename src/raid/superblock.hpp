@@ -14,10 +14,10 @@ using SuperblockImage = std::array<std::byte, wire::superblock_size>;
 
 SuperblockImage encode_superblock(const wire::ArraySuperblock& superblock);
 
-/// `truncated`, or `malformed` for a wrong key or checksum, or contents no box would have written.
+/// `truncated`, `malformed`: wrong checksum, `unsupported`: whole, but not what a box would write.
 Result<wire::ArraySuperblock> parse_superblock(ConstBuffer image);
 
-/// The newer of the two copies that is whole; `not_found` if neither is.
+/// The newer of the two that is whole; `not_found`: neither; `unsupported`: one is not understood.
 Result<wire::ArraySuperblock> newest_superblock(ConstBuffer first, ConstBuffer second);
 /// Which copy, 0 or 1, the next write goes to: not the one that is the newest now.
 unsigned copy_to_write(ConstBuffer first, ConstBuffer second);

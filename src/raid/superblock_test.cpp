@@ -64,6 +64,18 @@ TEST(Superblock, IsRefusedWhenItSaysWhatNoBoxWouldWrite) {
     EXPECT_FALSE(parse_superblock(encode_superblock(wrong))) << "a chunk of one octet";
 }
 
+TEST(Superblock, IsNotTakenForDamagedWhenItIsOnlyNotUnderstood) {
+    const auto known = encode_superblock(kept_by(0));
+    auto of_the_future = kept_by(0);
+    of_the_future.volume.level = 77;
+    const auto unknown = encode_superblock(of_the_future);
+    for (const auto& other : {known, unknown, SuperblockImage{}}) {
+        EXPECT_EQ(newest_superblock(unknown, other).error().code, Code::unsupported);
+        EXPECT_EQ(newest_superblock(other, unknown).error().code, Code::unsupported);
+    }
+    EXPECT_EQ(newest_superblock({}, SuperblockImage{}).error().code, Code::not_found);
+}
+
 TEST(Superblock, OutlivesAPowerCutWhileItIsWritten) {
     std::array<SuperblockImage, 2> copies{};
     for (std::uint64_t i = 1; i < 10; ++i) {

@@ -259,17 +259,39 @@ TEST_F(BoxOnSim, TellsAPartOfAControllerThatItMissed) {
     EXPECT_EQ(oak.send(ArrayAction::abort, address(oak, photos)), ArrayOutcome::done);
 }
 
-TEST_F(BoxOnSim, TellsAPartWhoseDiskFailedThenWhenItStartsAgain) {
+TEST_F(BoxOnSim, TellsAPartWhoseDiskFailedThenWhenItStartsAgainOrIsToldAgain) {
+    set_up();
+    auto& disk = world.disk(oak.part_path(photos));
+    for (const bool starts_again : {true, false}) {
+        epoch = wire::Epoch{starts_again ? 9u : 10u};
+        disk.make_bad(0, 8192, BadFor::writes);
+        EXPECT_EQ(oak.send(ArrayAction::new_epoch, address(oak)), ArrayOutcome::disk_failed);
+        EXPECT_EQ(oak.send(ArrayAction::new_epoch, address(oak)), ArrayOutcome::disk_failed);
+        disk.heal();
+        EXPECT_EQ(oak.send(ArrayAction::abort, address(oak, photos)), ArrayOutcome::other_epoch);
+        if (starts_again) {
+            oak.stop();
+            oak.start();
+        } else {
+            EXPECT_EQ(oak.send(ArrayAction::new_epoch, address(oak)), ArrayOutcome::done);
+        }
+        EXPECT_EQ(oak.send(ArrayAction::abort, address(oak, photos)), ArrayOutcome::done);
+        EXPECT_EQ(oak.send(ArrayAction::new_epoch, address(oak)), ArrayOutcome::other_epoch);
+    }
+}
+
+TEST_F(BoxOnSim, StartsThoughAPartCannotBeTold) {
     set_up();
     epoch = wire::Epoch{9};
-    world.disk(oak.part_path(photos)).make_bad(0, 8192, BadFor::writes);
+    auto& disk = world.disk(oak.part_path(photos));
+    disk.make_bad(0, 8192, BadFor::writes);
     EXPECT_EQ(oak.send(ArrayAction::new_epoch, address(oak)), ArrayOutcome::disk_failed);
-    world.disk(oak.part_path(photos)).heal();
-    EXPECT_EQ(oak.send(ArrayAction::abort, address(oak, photos)), ArrayOutcome::other_epoch);
     oak.stop();
     oak.start();
+    EXPECT_EQ(oak.send(ArrayAction::abort, address(oak, photos)), ArrayOutcome::other_epoch);
+    disk.heal();
+    EXPECT_EQ(oak.send(ArrayAction::new_epoch, address(oak)), ArrayOutcome::done);
     EXPECT_EQ(oak.send(ArrayAction::abort, address(oak, photos)), ArrayOutcome::done);
-    EXPECT_EQ(oak.send(ArrayAction::new_epoch, address(oak)), ArrayOutcome::other_epoch);
 }
 
 TEST_F(BoxOnSim, HasNoMorePartsThanItHasRoomFor) {

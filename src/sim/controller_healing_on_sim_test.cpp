@@ -331,6 +331,59 @@ TEST(ControllerHealing, RemovesWhatNoVolumeClaimsWhenAsked) {
     EXPECT_EQ(report("fir").free, report("fir").size);
 }
 
+TEST(ControllerHealing, ShowsAPartThatIsDamagedAndNobodyClaims) {
+    Photos array(10);
+    auto& controller = *array.controller;
+    auto report = [&] {
+        for (auto& box : controller.boxes())
+            if (box.name == "elm") return box;
+        return node::BoxReport{};
+    };
+    const auto identity = array.status("photos").volume.volume;
+    const auto path = "/elm/part-" + to_digits(identity);
+    array.cut_power("elm");
+    array.add_box("bay");
+    auto refusal = array.refusal_of(
+        [&](auto told) { controller.replace_member("photos", "elm", "bay", std::move(told)); });
+    ASSERT_FALSE(refusal) << *refusal;
+    ASSERT_TRUE(array.becomes("photos", VolumeState::healthy));
+    for (const std::uint64_t copy : {0u, 1u})
+        array.world.disk(path).rot(copy * wire::superblock_size + 99, 3);
+    array.start_box("elm");
+    ASSERT_TRUE(array.run_until([&] { return report().up; }));
+    EXPECT_EQ(report().unclaimed, std::vector<std::string>{"photos"});
+    EXPECT_LT(report().free, report().size);
+    refusal = array.refusal_of(
+        [&](auto told) { controller.replace_member("photos", "bay", "elm", std::move(told)); });
+    EXPECT_EQ(refusal, "elm has an old part of photos: weft box clean elm removes it");
+    refusal =
+        array.refusal_of([&](auto told) { controller.clean_box("elm", false, std::move(told)); });
+    EXPECT_FALSE(refusal) << *refusal;
+    EXPECT_TRUE(report().unclaimed.empty());
+    EXPECT_EQ(report().free, report().size);
+    EXPECT_FALSE(array.world.disks().contains(path));
+    array.check();
+}
+
+TEST(ControllerHealing, TakesABoxForAwayThatCannotReadItsPart) {
+    Photos array(11);
+    const auto path = "/elm/part-" + to_digits(array.status("photos").volume.volume);
+    array.cut_power("elm");
+    array.world.disk(path).make_bad(0, 512, BadFor::reads);
+    array.start_box("elm");
+    array.world.run_for(30s);
+    array.scribble(10);
+    EXPECT_EQ(array.status("photos").members[1].state, wire::ArrayMemberState::absent)
+        << "its part is not written over";
+    EXPECT_FALSE(array.world.disks().contains(path + ".1"));
+    array.world.disk(path).heal();
+    array.cut_power("elm");
+    array.start_box("elm");
+    EXPECT_TRUE(array.becomes("photos", VolumeState::healthy));
+    array.check();
+    array.scrub_finds_nothing();
+}
+
 TEST(ControllerHealing, KeepsWhatCouldStillBeAssembledUnlessForced) {
     Photos array(9);
     array.stop_controller();

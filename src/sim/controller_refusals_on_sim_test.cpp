@@ -126,6 +126,10 @@ TEST_F(Refusals, AVolumeGrowsOnlyWhereThereIsRoom) {
     ASSERT_TRUE(refusal);
     EXPECT_NE(refusal->find("has room for"), std::string::npos) << *refusal;
     EXPECT_TRUE(grow(~std::uint64_t{0}));
+    const auto free = controller->boxes().front().free;
+    const auto tight = grow(2 * ((used / 2 + free) / 65536 * 65536));
+    ASSERT_TRUE(tight) << "the data has room, and the checksums have not";
+    EXPECT_NE(tight->find("has room for"), std::string::npos) << *tight;
     EXPECT_EQ(status("photos").size, used);
     ASSERT_FALSE(grow(2 * used));
     EXPECT_TRUE(run_until([&] { return status("photos").size == 2 * used; }));

@@ -8,7 +8,8 @@
 namespace weft::wire {
 
 /// Behind it, for each part: its superblock (not the image with the checksum), then one steering
-/// tag for every window of the part, whose low octet is for the transaction to choose.
+/// tag for every window of the part, whose low octet is for the transaction to choose. Then the
+/// parts that are left out.
 struct ArrayBoxDescription {
     BoxIdentity box{};
     ClusterIdentity cluster{};  ///< all zero: nobody's yet
@@ -20,9 +21,10 @@ struct ArrayBoxDescription {
     std::uint32_t window_limit = 0;  ///< octets of one
     std::uint16_t windows = 0;       ///< of each part
     std::uint16_t parts = 0;
+    std::uint16_t left_out = 0;
 
     static constexpr void describe(auto& v, auto& h) {
-        v.pack(fixed<64>("key", 0x57'65'66'74'44'73'63'32));  // "WeftDsc2"
+        v.pack(fixed<64>("key", 0x57'65'66'74'44'73'63'33));  // "WeftDsc3"
         v.nested("box", h.box);
         v.nested("cluster", h.cluster);
         v("epoch", h.epoch);
@@ -33,10 +35,28 @@ struct ArrayBoxDescription {
         v("window limit", h.window_limit);
         v("windows", h.windows);
         v("parts", h.parts);
+        v("left out", h.left_out);
+        v.pack(reserved<48>);
     }
     bool operator==(const ArrayBoxDescription&) const = default;
 };
-static_assert(wire_size<ArrayBoxDescription>() == 144);
+static_assert(wire_size<ArrayBoxDescription>() == 152);
+
+/// A part that a box has and cannot serve. If it is damaged a new one may take its place; else it
+/// could not be read, may be whole, and stays until a person gives it up.
+struct ArrayLeftOutPart {
+    VolumeIdentity volume{};
+    std::uint64_t size = 0;
+    bool damaged = false;
+
+    static constexpr void describe(auto& v, auto& h) {
+        v.nested("volume", h.volume);
+        v("size", h.size);
+        v.pack(reserved<63>, bits<1>("damaged", h.damaged));
+    }
+    bool operator==(const ArrayLeftOutPart&) const = default;
+};
+static_assert(wire_size<ArrayLeftOutPart>() == 32);
 
 /// The file a box knows itself by. Its parts follow, then a CRC32C over all before it.
 struct ArrayBoxFile {
@@ -62,13 +82,14 @@ static_assert(wire_size<ArrayBoxFile>() == 120);
 /// A part in that file. One that is begun is not there yet, or no more: its disk may be removed.
 struct ArrayBoxPart {
     VolumeIdentity volume{};
-    std::uint64_t size = 0;  ///< of its disk
+    std::uint64_t size = 0;    ///< of its disk
+    std::uint32_t number = 0;  ///< of its disk: those with lower ones were damaged and replaced
     bool begun = false;
 
     static constexpr void describe(auto& v, auto& h) {
         v.nested("volume", h.volume);
         v("size", h.size);
-        v.pack(reserved<63>, bits<1>("begun", h.begun));
+        v.pack(reserved<32>, bits<31>("number", h.number), bits<1>("begun", h.begun));
     }
     bool operator==(const ArrayBoxPart&) const = default;
 };

@@ -162,13 +162,16 @@ TEST(ArrayBox, SaysWhatItIsAndKeepsWhoItIs) {
                                     .free = 1 << 29,
                                     .window_limit = 4 << 20,
                                     .windows = 32,
-                                    .parts = 2});
+                                    .parts = 2,
+                                    .left_out = 1});
+    walk.expect(ArrayLeftOutPart{.volume = {counting(0x20)}, .size = 1 << 28, .damaged = true});
     walk.expect(ArrayBoxFile{.box = {counting(0x30)},
                              .cluster = {counting(0x10)},
                              .epoch = Epoch{3},
                              .name = field<64>("oak"),
                              .parts = 1});
-    walk.expect(ArrayBoxPart{.volume = {counting(0x20)}, .size = 1 << 29, .begun = true});
+    walk.expect(
+        ArrayBoxPart{.volume = {counting(0x20)}, .size = 1 << 29, .number = 5, .begun = true});
     walk.expect_end();
 }
 

@@ -112,7 +112,7 @@ class BoxServe(unittest.TestCase):
         with Box(self.data) as box:
             controller = Controller(box)
             status, outcome, data = controller.order(DESCRIBE, room=65536)
-            self.assertEqual((status, outcome, data[:8]), (GOOD, DONE, b"WeftDsc2"))
+            self.assertEqual((status, outcome, data[:8]), (GOOD, DONE, b"WeftDsc3"))
             identity = data[8:24]
             self.assertEqual(identity.hex(), box.news["identity"])
             self.assertEqual(data[24:40], bytes(16), "nobody's")
@@ -137,8 +137,8 @@ class BoxServe(unittest.TestCase):
             self.assertEqual((data[8:24], data[24:40]), (identity, CLUSTER))
             size, free, limit, windows, parts = struct.unpack_from(">QQIHH", data, 120)
             self.assertEqual((size, free, parts), (256 << 20, 191 << 20, 1))
-            self.assertEqual(data[144:152], b"WeftBox1")
-            self.assertEqual(len(data), 144 + 776 + 4 * windows)
+            self.assertEqual(data[152:160], b"WeftBox1")
+            self.assertEqual(len(data), 152 + 776 + 4 * windows)
             self.assertGreaterEqual(limit, 1 << 20)
             self.assertEqual(
                 controller.order(NEW_EPOCH, address(identity, cluster=bytes(range(1, 17)),

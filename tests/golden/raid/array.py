@@ -168,13 +168,16 @@ GREETINGS = [
 ]
 
 BOX_FILES = [
-    (b"WeftDsc2", "description"), (BOX, "box"), (CLUSTER, "cluster"), (number(8, 3), "epoch"),
+    (b"WeftDsc3", "description"), (BOX, "box"), (CLUSTER, "cluster"), (number(8, 3), "epoch"),
     (number(8, 0x0102030405060708), "boot"),
     (field("oak", 64), "name"), (number(8, 1 << 30), "size"), (number(8, 1 << 29), "free"),
     (number(4, 4 << 20), "window limit"), (number(2, 32), "windows"), (number(2, 2), "parts"),
+    (number(2, 1), "left out"), (bytes(6), "reserved"),
+    (VOLUME, "left out: its volume"), (number(8, 1 << 28), "size"), (bytes(7) + b"\x01", "damaged"),
     (b"WeftIde1", "a box's file"), (BOX, "box"), (CLUSTER, "cluster"), (number(8, 3), "epoch"),
     (field("oak", 64), "name"), (number(2, 1), "parts"), (bytes(6), "reserved"),
-    (VOLUME, "part: its volume"), (number(8, 1 << 29), "size"), (bytes(7) + b"\x01", "begun"),
+    (VOLUME, "part: its volume"), (number(8, 1 << 29), "size"), (bytes(4), "reserved"),
+    (number(4, 5 << 1 | 1), "number, begun"),
 ]
 
 HOST = [
