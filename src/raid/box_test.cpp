@@ -152,15 +152,24 @@ TEST(Box, ObeysNoControllerOfThePast) {
     }
 }
 
+/// A volume with a write of which one box has staged what it fetched.
+struct StagedWrite {
+    StagedWrite() {
+        volume.tags[RaidCluster::host_tag] = host;
+        const Order& stage = plan.orders[0];
+        volume.tell(number(stage.to.box), volume.encoded(plan, stage, 1, 0));
+        volume.agenda.run();
+    }
+    Volume volume{Level::raid5, 3, 7};
+    std::vector<std::byte> host = std::vector<std::byte>(4096, std::byte{0x55});
+    Plan plan = *plan_write(volume.layout, {}, {0, 4096}, {});
+};
+
 TEST(Box, ObeysNoControllerOfThePastIfItsDiskFailsWhenTheNextIsAnnounced) {
-    Volume volume(Level::raid5, 3, 7);
-    std::vector<std::byte> host(4096, std::byte{0x55});
-    volume.tags[RaidCluster::host_tag] = host;
-    auto plan = *plan_write(volume.layout, {}, {0, 4096}, {});
+    StagedWrite staged;
+    auto& [volume, host, plan] = staged;
     const auto& stage = plan.orders[0];
     const unsigned box = number(stage.to.box);
-    volume.tell(box, volume.encoded(plan, stage, 1, 0));
-    volume.agenda.run();
     auto announced = volume.address_of(box);
     announced.epoch = wire::Epoch{2};
     volume.boxes[box]->disk.broken = true;
@@ -179,14 +188,10 @@ TEST(Box, ObeysNoControllerOfThePastIfItsDiskFailsWhenTheNextIsAnnounced) {
 }
 
 TEST(Box, ForgetsWhatAnOldControllerStaged) {
-    Volume volume(Level::raid5, 3, 7);
-    std::vector<std::byte> host(4096, std::byte{0x55});
-    volume.tags[RaidCluster::host_tag] = host;
-    auto plan = *plan_write(volume.layout, {}, {0, 4096}, {});
+    StagedWrite staged;
+    auto& [volume, host, plan] = staged;
     const auto& stage = plan.orders[0];
     const unsigned box = number(stage.to.box);
-    volume.tell(box, volume.encoded(plan, stage, 1, 0));
-    volume.agenda.run();
     EXPECT_EQ(volume.boxes[box]->box.open_windows(), 1u);
     const auto commit = std::ranges::find_if(plan.orders, [&](const Order& order) {
         return order.phase == Phase::commit && order.to == stage.to;

@@ -90,25 +90,13 @@ TEST(FailureTable, Case28_ControllersFollowEachOtherAfterALostWrite_ItIsNamedAll
     });
 }
 
-/// Its folder as it is now.
-std::vector<std::byte> copy_of(ScriptedVolume& volume, unsigned box) {
-    const auto octets = volume.cluster.disk(box).octets();
-    return {octets.begin(), octets.end()};
-}
-void put_back(ScriptedVolume& volume, unsigned box, const std::vector<std::byte>& copy) {
-    std::ranges::copy(copy, volume.cluster.disk(box).octets().begin());
-    volume.cluster.disk(box).make_stable();
-}
-
 TEST(FailureTable, Case28_ABoxIsPutBackFromAnOlderCopy_ItIsNoticedAndRebuiltWhole) {
     for_each_volume(6, [](ScriptedVolume& volume) {
         const auto box = volume.participants_of(at).back();
-        const auto copy = copy_of(volume, box);
+        const auto copy = volume.cluster.disk(box).image();
         volume.write({at, block});
         rest(volume);
-        volume.cluster.cut_power(box);
-        put_back(volume, box, copy);
-        volume.cluster.cut_power(box);
+        volume.cluster.put_back(box, copy);
         volume.cluster.bring(box);
         rest(volume);
         EXPECT_EQ(volume.count(VolumeEventKind::box_put_back), 1u) << volume.story();
@@ -123,13 +111,11 @@ TEST(FailureTable, Case28_ABoxIsPutBackFromAnOlderCopy_ItIsNoticedAndRebuiltWhol
 TEST(FailureTable, Case28_ABoxThatIsBeingCountedOutWasPutBack_TheNextControllerKnowsThatToo) {
     for_each_volume(6, [](ScriptedVolume& volume) {
         const auto box = volume.participants_of(at).back();
-        const auto copy = copy_of(volume, box);
+        const auto copy = volume.cluster.disk(box).image();
         volume.write({at, block});
         rest(volume);
         volume.cluster.store_is_away = true;
-        volume.cluster.cut_power(box);
-        put_back(volume, box, copy);
-        volume.cluster.cut_power(box);
+        volume.cluster.put_back(box, copy);
         volume.cluster.bring(box);
         volume.run_dry();
         ASSERT_EQ(volume.count(VolumeEventKind::box_put_back), 1u) << volume.story();
@@ -150,12 +136,11 @@ TEST(FailureTable, Case28_ABoxThatIsBeingCountedOutWasPutBack_TheNextControllerK
 TEST(FailureTable, Case28_ABoxIsPutBackWhileAllIsDark_TheOthersRememberWhatItHad) {
     for_each_volume(6, [](ScriptedVolume& volume) {
         const auto box = volume.participants_of(at).back();
-        const auto copy = copy_of(volume, box);
+        const auto copy = volume.cluster.disk(box).image();
         volume.write({at, block});
         rest(volume);
         for (unsigned i = 0; i < volume.cluster.boxes(); ++i) volume.cluster.cut_power(i);
-        put_back(volume, box, copy);
-        volume.cluster.cut_power(box);
+        volume.cluster.put_back(box, copy);
         volume.cluster.take_over(false);
         for (unsigned i = 0; i < volume.cluster.boxes(); ++i) volume.cluster.bring(i);
         rest(volume);
