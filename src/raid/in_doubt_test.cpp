@@ -114,7 +114,7 @@ TEST(InDoubt, DoesNotAskWhoIsNoMember) {
 
 TEST(InDoubt, UndoesCopiesThatAreNotTheSame) {
     auto recalled = recalls({prepared, prepared, prepared}, 7);
-    for (const std::size_t place : {0u, 1u, 2u}) recalled[place].transactions[0].sum = 7;
+    for (auto& [place, each] : recalled) each.transactions[0].sum = 7;
     EXPECT_TRUE(resolve(7, recalled, 7)[0].commits);
     recalled[1].transactions[0].sum = 8;
     EXPECT_FALSE(resolve(7, recalled, 7)[0].commits) << "no controller has answered that";
@@ -129,7 +129,7 @@ TEST(InDoubt, UndoesCopiesThatAreNotTheSame) {
 
 TEST(InDoubt, UndoesWhatWasOnlyMadeAnewUnlessItWasDecided) {
     auto recalled = recalls({prepared, prepared, nothing}, 3);
-    for (const std::size_t place : {0u, 1u}) recalled[place].transactions[0].restores = true;
+    recalled[0].transactions[0].restores = recalled[1].transactions[0].restores = true;
     EXPECT_FALSE(resolve(3, recalled)[0].commits);
     EXPECT_EQ(resolve(3, recalled)[0].to_tell, 3u);
     recalled[0].transactions[0].state = ArrayTransactionState::committed;
