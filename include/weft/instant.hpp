@@ -21,4 +21,7 @@ struct Instant {
     }
 };
 
+/// A moment as people name it: to be shown and kept, never to measure by.
+using Date = std::chrono::sys_time<Duration>;
+
 }  // namespace weft

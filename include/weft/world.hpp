@@ -124,6 +124,7 @@ public:
     virtual ~World() = default;
 
     virtual Instant now() const = 0;
+    virtual Date date() const = 0;
     virtual std::uint64_t random() = 0;
 
     /// Calls `task` soon, from the world's own loop and not from inside the caller.

@@ -43,6 +43,7 @@ public:
     FileEngine file_engine() const override { return file_engine_; }
 
     Instant now() const override { return loop_->now(); }
+    Date date() const override { return std::chrono::system_clock::now(); }
     /// Not to be guessed from earlier ones: challenges of a login are made of it.
     std::uint64_t random() override;
     void defer(std::function<void()> task) override { loop_->defer(std::move(task)); }

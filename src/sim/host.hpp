@@ -36,6 +36,7 @@ public:
     const std::string& name() const { return name_; }
 
     Instant now() const override { return clockwork_.now(); }
+    Date date() const override { return Date(now() - Instant{}); }
     std::uint64_t random() override { return clockwork_.random.next(); }
     void defer(std::function<void()> task) override;
     std::unique_ptr<Timer> make_timer(std::function<void()> task) override;

@@ -29,6 +29,7 @@ public:
     ~World() override;
 
     Instant now() const override { return clockwork_.now(); }
+    Date date() const override { return Date(now() - Instant{}); }
     std::uint64_t random() override { return clockwork_.random.next(); }
     void defer(std::function<void()> task) override { local_.defer(std::move(task)); }
     std::unique_ptr<Timer> make_timer(std::function<void()> task) override;

@@ -36,6 +36,7 @@ public:
     }
 
     Instant now() const override { return {}; }
+    Date date() const override { return {}; }
     std::uint64_t random() override { return 4; }
     void defer(std::function<void()> task) override { deferred_.push_back(std::move(task)); }
     std::unique_ptr<Timer> make_timer(std::function<void()>) override { return nullptr; }

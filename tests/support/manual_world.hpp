@@ -29,6 +29,7 @@ public:
     }
 
     Instant now() const override { return now_; }
+    Date date() const override { return Date(now_ - Instant{}); }
     std::uint64_t random() override { return ++drawn_; }
     void defer(std::function<void()> task) override { deferred_.push_back(std::move(task)); }
     std::unique_ptr<Timer> make_timer(std::function<void()> task) override {
