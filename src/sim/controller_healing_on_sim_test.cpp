@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "support/array_cluster.hpp"
+#include "support/scribbled_array.hpp"
 #include "support/seeds.hpp"
 
 namespace weft::sim {
@@ -14,60 +14,13 @@ using namespace std::chrono_literals;
 using raid::Level;
 using raid::VolumeState;
 using test::ArrayCluster;
+using test::ScribbledArray;
 
-constexpr std::uint64_t used = 6u << 20;
-const std::vector<std::string> four{"oak", "elm", "ash", "fir"};
-
-/// A volume, a host, and what should be there.
-class Photos : public ArrayCluster {
-public:
-    explicit Photos(std::uint64_t seed) : ArrayCluster(seed) {
-        volume_options.spare_patience = 3s;
-        start_controller();
-        for (const auto& name : four) add_box(name);
-        const auto refusal = create("photos", Level::raid5, four, 16u << 10, used);
-        EXPECT_FALSE(refusal) << *refusal;
-        EXPECT_TRUE(becomes("photos", VolumeState::healthy));
-        disk = &attach("photos");
-        shadow.resize(used);
-        scribble(40);
-    }
-    /// Writes here and there, and remembers it.
-    void scribble(int count) {
-        for (int i = 0; i < count; ++i) {
-            const auto blocks = 1 + world.chance().below(24);
-            const auto at = world.chance().below(used / 4096 - blocks) * 4096;
-            std::vector<std::byte> octets(blocks * 4096);
-            for (auto& octet : octets) octet = static_cast<std::byte>(world.random());
-            std::copy(octets.begin(), octets.end(),
-                      shadow.begin() + static_cast<std::ptrdiff_t>(at));
-            write(*disk, at, octets);
-        }
-    }
-    void check() {
-        constexpr std::size_t step = 512u << 10;
-        for (std::size_t at = 0; at < used; at += step) {
-            const auto from = shadow.begin() + static_cast<std::ptrdiff_t>(at);
-            ASSERT_TRUE(std::ranges::equal(read(*disk, at, step), std::span(from, step)))
-                << "from " << at;
-        }
-    }
-    void scrub_finds_nothing() {
-        const auto refusal = refusal_of(
-            [&](auto told) { controller->scrub("photos", false, false, std::move(told)); });
-        ASSERT_FALSE(refusal) << *refusal;
-        ASSERT_TRUE(run_until([&] { return !status("photos").scrub.running; }));
-        EXPECT_EQ(status("photos").scrub.mismatches, 0u);
-        EXPECT_EQ(status("photos").scrub.done, status("photos").scrub.to_do);
-    }
-
-    BlockDevice* disk = nullptr;
-    std::vector<std::byte> shadow;
-};
+const auto& four = ScribbledArray::members;
 
 TEST(ControllerHealing, GoesOnWithoutABoxAndTakesItBack) {
     test::for_each_seed(4, [](std::uint64_t seed) {
-        Photos array(seed);
+        ScribbledArray array(seed);
         const wire::ArrayConnectionEnd elm{.role = wire::ArrayRole::box,
                                            .identity = array.boxes["elm"]->facts().box};
         auto& links_of_oak = array.boxes["oak"]->links();
@@ -91,7 +44,7 @@ TEST(ControllerHealing, GoesOnWithoutABoxAndTakesItBack) {
 TEST(ControllerHealing, ClosesHostsToABoxThatWasCountedOut) {
     test::for_each_seed(4, [](std::uint64_t seed) {
         std::set<LinkId> between;  // outlives who watches
-        Photos array(seed);
+        ScribbledArray array(seed);
         array.world.network().watch([&](const Network::Sending& sending) {
             if (sending.sender == "10.0.0.1" && sending.receiver == "10.0.0.11")
                 between.insert(sending.link);
@@ -123,7 +76,7 @@ TEST(ControllerHealing, ClosesHostsToABoxThatWasCountedOut) {
 
 TEST(ControllerHealing, GivesASpareThePlaceOfABoxThatStaysAway) {
     test::for_each_seed(4, [](std::uint64_t seed) {
-        Photos array(seed);
+        ScribbledArray array(seed);
         array.add_box("bay");
         auto refusal = array.refusal_of(
             [&](auto told) { array.controller->add_spare("bay", std::move(told)); });
@@ -142,7 +95,7 @@ TEST(ControllerHealing, GivesASpareThePlaceOfABoxThatStaysAway) {
 
 TEST(ControllerHealing, ReplacesABoxOnRequestAndLetsItGo) {
     test::for_each_seed(4, [](std::uint64_t seed) {
-        Photos array(seed);
+        ScribbledArray array(seed);
         array.add_box("bay");
         auto& controller = *array.controller;
         auto refusal = array.refusal_of(
@@ -166,7 +119,7 @@ TEST(ControllerHealing, ReplacesABoxOnRequestAndLetsItGo) {
 
 TEST(ControllerHealing, FailsAMemberAndAddsItAgain) {
     test::for_each_seed(4, [](std::uint64_t seed) {
-        Photos array(seed);
+        ScribbledArray array(seed);
         auto& controller = *array.controller;
         auto refusal = array.refusal_of(
             [&](auto told) { controller.fail_member("photos", "2", std::move(told)); });
@@ -192,7 +145,7 @@ TEST(ControllerHealing, FailsAMemberAndAddsItAgain) {
 /// The host repeats what was not answered; the controller knows of the absence from its store.
 TEST(ControllerHealing, RemembersWhoIsAbsentWhenItComesBack) {
     test::for_each_seed(4, [](std::uint64_t seed) {
-        Photos array(seed);
+        ScribbledArray array(seed);
         array.cut_power("elm");
         array.scribble(5);
         array.stop_controller();
@@ -208,7 +161,7 @@ TEST(ControllerHealing, RemembersWhoIsAbsentWhenItComesBack) {
 
 TEST(FailureTable, Case20_TheStoreIsLost_TheBoxesAloneMakeTheVolumeAgain) {
     test::for_each_seed(4, [](std::uint64_t seed) {
-        Photos array(seed);
+        ScribbledArray array(seed);
         array.cut_power("elm");
         array.scribble(5);  // elm's superblock is of yesterday now
         array.stop_controller();
@@ -246,127 +199,8 @@ TEST(FailureTable, Case20_TheStoreIsLost_TheBoxesAloneMakeTheVolumeAgain) {
     });
 }
 
-TEST(ControllerHealing, DeletesAVolumeAndHasItsRoomAgain) {
-    Photos array(6);
-    auto& controller = *array.controller;
-    auto remove = [&] {
-        return array.refusal_of(
-            [&](auto told) { controller.delete_volume("photos", std::move(told)); });
-    };
-    EXPECT_EQ(remove(), "photos is in use by 10.0.0.50");
-    auto& host = *array.hosts["10.0.0.50"];
-    host.leave();
-    ASSERT_TRUE(array.run_until([&] { return host.finished() && controller.hosts().empty(); }));
-    array.hosts.clear();
-    const auto refusal = remove();
-    ASSERT_FALSE(refusal) << *refusal;
-    ASSERT_TRUE(array.run_until([&] {
-        return std::ranges::all_of(controller.boxes(), [](const auto& box) {
-            return box.volumes.empty() && box.free == box.size;
-        });
-    }));
-    EXPECT_EQ(remove(), "there is no volume photos");
-    const auto again = array.create("photos", Level::raid6, four, 16u << 10);
-    EXPECT_FALSE(again) << *again;
-}
-
-TEST(ControllerHealing, RemovesWhatNoVolumeClaimsWhenAsked) {
-    Photos array(8);
-    auto& controller = *array.controller;
-    auto clean = [&](const std::string& name, bool force = false) {
-        return array.refusal_of(
-            [&](auto told) { controller.clean_box(name, force, std::move(told)); });
-    };
-    auto report = [&](const std::string& name) {
-        for (auto& box : controller.boxes())
-            if (box.name == name) return box;
-        return node::BoxReport{};
-    };
-    EXPECT_EQ(clean("oak"), std::nullopt) << "it is as was wished";
-    EXPECT_EQ(clean("yew"), "there is no box yew");
-
-    // Another has its place, and what it had is of no use to anybody.
-    array.add_box("bay");
-    auto refusal = array.refusal_of(
-        [&](auto told) { controller.replace_member("photos", "elm", "bay", std::move(told)); });
-    ASSERT_FALSE(refusal) << *refusal;
-    ASSERT_TRUE(array.run_until([&] {
-        return array.status("photos").state == VolumeState::healthy &&
-               controller.volumes().front().box_names[1] == "bay";
-    }));
-    EXPECT_EQ(report("elm").unclaimed, std::vector<std::string>{"photos"});
-    EXPECT_TRUE(report("elm").volumes.empty());
-    EXPECT_EQ(clean("bay"), std::nullopt);
-    EXPECT_EQ(clean("elm"), std::nullopt);
-    EXPECT_TRUE(report("elm").unclaimed.empty());
-    EXPECT_EQ(report("elm").free, report("elm").size);
-    array.check();
-    refusal = array.refusal_of(
-        [&](auto told) { controller.replace_member("photos", "bay", "elm", std::move(told)); });
-    EXPECT_EQ(refusal, std::nullopt) << "its place is given back to it";
-    ASSERT_TRUE(array.run_until([&] {
-        return array.status("photos").state == VolumeState::healthy &&
-               controller.volumes().front().box_names[1] == "elm";
-    }));
-    refusal = array.refusal_of(
-        [&](auto told) { controller.replace_member("photos", "elm", "bay", std::move(told)); });
-    EXPECT_EQ(refusal, "bay has an old part of photos: weft box clean bay removes it");
-
-    // It was away when its volume was deleted.
-    array.cut_power("fir");
-    array.scribble(3);
-    EXPECT_EQ(report("fir").volumes, std::vector<std::string>{"photos"}) << "absent, and claimed";
-    auto& host = *array.hosts["10.0.0.50"];
-    host.leave();
-    ASSERT_TRUE(array.run_until([&] { return host.finished() && controller.hosts().empty(); }));
-    array.hosts.clear();
-    refusal =
-        array.refusal_of([&](auto told) { controller.delete_volume("photos", std::move(told)); });
-    ASSERT_FALSE(refusal) << *refusal;
-    EXPECT_NE(clean("fir"), std::nullopt) << "it is still away";
-    array.start_box("fir");
-    ASSERT_TRUE(array.run_until([&] { return report("fir").up; }));
-    EXPECT_EQ(report("fir").unclaimed, std::vector<std::string>{"photos"});
-    EXPECT_EQ(clean("fir"), std::nullopt);
-    EXPECT_EQ(report("fir").free, report("fir").size);
-}
-
-TEST(ControllerHealing, ShowsAPartThatIsDamagedAndNobodyClaims) {
-    Photos array(10);
-    auto& controller = *array.controller;
-    auto report = [&] {
-        for (auto& box : controller.boxes())
-            if (box.name == "elm") return box;
-        return node::BoxReport{};
-    };
-    const auto identity = array.status("photos").volume.volume;
-    const auto path = "/elm/part-" + to_digits(identity);
-    array.cut_power("elm");
-    array.add_box("bay");
-    auto refusal = array.refusal_of(
-        [&](auto told) { controller.replace_member("photos", "elm", "bay", std::move(told)); });
-    ASSERT_FALSE(refusal) << *refusal;
-    ASSERT_TRUE(array.becomes("photos", VolumeState::healthy));
-    for (const std::uint64_t copy : {0u, 1u})
-        array.world.disk(path).rot(copy * wire::superblock_size + 99, 3);
-    array.start_box("elm");
-    ASSERT_TRUE(array.run_until([&] { return report().up; }));
-    EXPECT_EQ(report().unclaimed, std::vector<std::string>{"photos"});
-    EXPECT_LT(report().free, report().size);
-    refusal = array.refusal_of(
-        [&](auto told) { controller.replace_member("photos", "bay", "elm", std::move(told)); });
-    EXPECT_EQ(refusal, "elm has an old part of photos: weft box clean elm removes it");
-    refusal =
-        array.refusal_of([&](auto told) { controller.clean_box("elm", false, std::move(told)); });
-    EXPECT_FALSE(refusal) << *refusal;
-    EXPECT_TRUE(report().unclaimed.empty());
-    EXPECT_EQ(report().free, report().size);
-    EXPECT_FALSE(array.world.disks().contains(path));
-    array.check();
-}
-
 TEST(ControllerHealing, TakesABoxForAwayThatCannotReadItsPart) {
-    Photos array(11);
+    ScribbledArray array(11);
     const auto path = "/elm/part-" + to_digits(array.status("photos").volume.volume);
     array.cut_power("elm");
     array.world.disk(path).make_bad(0, 512, BadFor::reads);
@@ -384,36 +218,8 @@ TEST(ControllerHealing, TakesABoxForAwayThatCannotReadItsPart) {
     array.scrub_finds_nothing();
 }
 
-TEST(ControllerHealing, KeepsWhatCouldStillBeAssembledUnlessForced) {
-    Photos array(9);
-    array.stop_controller();
-    array.records = {};
-    array.start_controller();
-    auto& controller = *array.controller;
-    for (const auto& name : four) {
-        const auto refusal = array.refusal_of([&](auto told) {
-            controller.add_box(name, ArrayCluster::box_address(name), true, std::move(told));
-        });
-        ASSERT_FALSE(refusal) << *refusal;
-    }
-    ASSERT_TRUE(array.run_until([&] {
-        return std::ranges::all_of(controller.boxes(), [](const auto& box) { return box.up; });
-    }));
-    auto clean = [&](const std::string& name, bool force) {
-        return array.refusal_of(
-            [&](auto told) { controller.clean_box(name, force, std::move(told)); });
-    };
-    EXPECT_EQ(clean("oak", false),
-              "boxes that are up have all of photos: assemble it, and delete it then if that is "
-              "wished; or say --force");
-    EXPECT_EQ(clean("oak", true), std::nullopt);
-    EXPECT_NE(clean("elm", false), std::nullopt) << "three of four are enough";
-    EXPECT_EQ(clean("elm", true), std::nullopt);
-    EXPECT_EQ(clean("ash", false), std::nullopt) << "two are not";
-}
-
 TEST(ControllerHealing, FindsABoxAgainThatHasMoved) {
-    Photos array(11);
+    ScribbledArray array(11);
     auto& controller = *array.controller;
     auto add = [&](const std::string& name, const Address& where) {
         return array.refusal_of(
