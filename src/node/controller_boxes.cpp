@@ -331,8 +331,19 @@ void ControllerNode::make_part(ControllerBox& box, const wire::ArraySuperblock& 
 void ControllerNode::spare_wanted(ControllerVolume& volume, std::uint8_t place) {
     spares_wanted_.insert({volume.identity(), place});
     world_.defer([this, alive = alive_] {
+        if (*alive) look_at_spares();
+    });
+}
+
+/// What they said when they came may be of long ago.
+void ControllerNode::look_at_spares() {
+    auto round = Round::make([this, alive = alive_] {
         if (*alive) give_spares();
     });
+    for (const auto& each : spares_)
+        if (auto* box = find_box(each); box != nullptr && box->is_up())
+            box->describe([step = round->step()](bool) { step(); });
+    round->end();
 }
 
 void ControllerNode::give_spares() {
@@ -378,7 +389,7 @@ void ControllerNode::add_spare(const std::string& name, Told told) {
              if (!kept) return told("that could not be kept: " + to_text(kept.error()));
              spares_.insert(identity);
              note("", box_name(identity), "is a spare now");
-             give_spares();
+             look_at_spares();
              told(std::nullopt);
          });
 }

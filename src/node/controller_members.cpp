@@ -80,8 +80,22 @@ void ControllerNode::re_add_member(const std::string& volume, const std::string&
         member + " has not failed: if it is away it is taken back when it returns, and rebuilt");
 }
 
+/// What it has left is asked for first: what it said when it came may be of long ago, and whoever
+/// gives its place up for a box that cannot take it has lost it.
 void ControllerNode::replace_member(const std::string& volume, const std::string& member,
                                     const std::string& box, Told told) {
+    auto* other = find_box(box);
+    if (other == nullptr) return told("there is no box " + box);
+    if (!other->is_up()) return told(box + " is not up: " + other->trouble());
+    other->describe([this, volume, member, box, told = std::move(told), alive = alive_](bool well) {
+        if (!*alive) return;
+        if (!well) return told(box + " does not say what it has, and is given no place");
+        give_place(volume, member, box, told);
+    });
+}
+
+void ControllerNode::give_place(const std::string& volume, const std::string& member,
+                                const std::string& box, const Told& told) {
     const auto* other = find_box(box);
     if (other == nullptr) return told("there is no box " + box);
     if (!other->is_up()) return told(box + " is not up: " + other->trouble());

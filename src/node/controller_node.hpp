@@ -179,6 +179,7 @@ private:
                      unsigned tries, std::function<void()> over);
     void take_apart(ControllerVolume& leaving, unsigned tries, const std::function<void()>& over);
     void later(Duration pause, std::function<void()> task);
+    void look_at_spares();
     void give_spares();
     /// Boxes of one volume are to know each other; told when all that are up do.
     void acquaint(const wire::ArrayVolume& volume, std::function<void()> told);
@@ -209,6 +210,8 @@ private:
                      const std::string& unsupported = {});
     void with_member(const std::string& volume, const std::string& member, const Told& told,
                      const MemberWork& work, const std::string& unsupported = {});
+    void give_place(const std::string& volume, const std::string& member, const std::string& box,
+                    const Told& told);
     void note(const std::string& volume, const std::string& box, const std::string& what);
     void forget_later(std::unique_ptr<ControllerBox> box);
 

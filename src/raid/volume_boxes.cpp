@@ -185,6 +185,13 @@ void VolumeManager::Life::answered(CommandTicket ticket, const wire::ArrayAnswer
 void VolumeManager::Life::lost(CommandTicket ticket) {
     Visit visit(*this);
     if (static_cast<std::uint64_t>(ticket) < own_tickets) return engine_.lost(ticket);
+    // Nobody knows whether it has heard what the volume is: it is told again, if it is still there.
+    auto found = told_.find(ticket);
+    if (found != told_.end() && found->second.what == Told::What::volume &&
+        ++boxes_[found->second.box].refusals < limits::refusals) {
+        told_.erase(found);
+        return;
+    }
     answered(ticket, {.outcome = ArrayOutcome::unknown_transaction}, {});
 }
 

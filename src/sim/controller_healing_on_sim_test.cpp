@@ -117,6 +117,44 @@ TEST(ControllerHealing, ReplacesABoxOnRequestAndLetsItGo) {
     });
 }
 
+/// Its session has not ended yet, and what it said when it came is still known.
+TEST(ControllerHealing, KeepsAMemberWhoseHeirDoesNotAnswer) {
+    ScribbledArray array(5);
+    array.add_box("bay");
+    auto& controller = *array.controller;
+    std::optional<std::optional<std::string>> refusal;
+    array.cut_power("bay");
+    controller.replace_member("photos", "elm", "bay", [&](auto told) { refusal = told; });
+    ASSERT_TRUE(array.run_until([&] { return refusal.has_value(); }));
+    EXPECT_TRUE(*refusal) << "it was accepted";
+    array.scribble(5);
+    EXPECT_EQ(array.status("photos").state, VolumeState::healthy);
+    EXPECT_EQ(controller.volumes().front().box_names[1], "elm");
+    array.check();
+}
+
+/// It was promised a place, and has nothing yet: no reason to count it out for good.
+TEST(ControllerHealing, RebuildsAnHeirThatWasLostBeforeItHadItsPart) {
+    test::for_each_seed(40, [](std::uint64_t seed) {
+        ScribbledArray array(seed);
+        array.add_box("bay");
+        auto& controller = *array.controller;
+        const auto refusal = array.refusal_of(
+            [&](auto told) { controller.replace_member("photos", "elm", "bay", std::move(told)); });
+        ASSERT_FALSE(refusal) << *refusal;
+        array.world.run_for(Duration(array.world.chance().below(3'000'000)));
+        array.cut_power("bay");
+        array.world.run_for(Duration(array.world.chance().below(4'000'000'000)));
+        array.start_box("bay");
+        ASSERT_TRUE(array.run_until([&] {
+            return array.status("photos").state == VolumeState::healthy &&
+                   controller.volumes().front().box_names[1] == "bay";
+        })) << "seed "
+            << seed;
+        array.check();
+    });
+}
+
 TEST(ControllerHealing, FailsAMemberAndAddsItAgain) {
     test::for_each_seed(4, [](std::uint64_t seed) {
         ScribbledArray array(seed);

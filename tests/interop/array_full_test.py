@@ -117,6 +117,22 @@ class Full(FullCase):
         self.create()  # what there is
         self.assertGreater(self.cluster.status(VOLUME)["size"], 64 * MIB)
 
+    def test_a_member_stays_whose_heir_has_no_room(self):
+        self.create("--size", "32M")
+        self.mount("bay")
+        self.cluster.start_box("bay", "1G")
+        self.cluster.add_box("bay")
+        self.fill("bay")  # after it has said what it has left
+        with self.assertRaisesRegex(Failed, r"bay has room for [0-9]+ octets, and needs [0-9]+"):
+            self.cluster.tell("member", "replace", VOLUME, "elm", "bay")
+        status = self.cluster.status(VOLUME)
+        self.assertEqual(status["state"], "healthy")
+        self.assertEqual([each["box"] for each in status["members"]], list(NAMES))
+        self.make_room("bay")
+        self.cluster.tell("member", "replace", VOLUME, "elm", "bay")
+        self.cluster.wait_until(VOLUME, lambda status: status["state"] == "healthy" and
+                                status["members"][1]["box"] == "bay")
+
     def test_writes_wait_for_room_and_go_on(self):
         self.create("--size", "48M")
         self.cluster.attach(VOLUME, "host", "--nbd-unix", self.folder / "host.sock")
