@@ -45,13 +45,10 @@ struct Desk {
     }
 };
 
-/// The clock people read, for a moment of the world's own.
-std::string wall_clock(const World& world, Instant when) {
-    const auto then =
-        std::chrono::system_clock::now() -
-        std::chrono::duration_cast<std::chrono::system_clock::duration>(world.now() - when);
+std::string text_of(Date date) {
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(date);
     return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
-                       fmt::gmtime(std::chrono::system_clock::to_time_t(then)));
+                       fmt::gmtime(std::chrono::system_clock::to_time_t(seconds)));
 }
 
 double seconds_of(Duration duration) {
@@ -212,8 +209,8 @@ void list_hosts(const Desk& desk) {
 void list_events(const Desk& desk) {
     const auto after = desk.number("after", 0);
     json found = json::array();
-    for (const auto& event : desk.controller.events())
-        if (event.number > after) found.push_back(event_json(desk.world, event));
+    for (const auto& event : desk.controller.events().events())
+        if (event.number > after) found.push_back(event_json(event));
     desk.reply(found);
 }
 
@@ -246,7 +243,7 @@ json story_json(const Desk& desk, const node::SlowOperation& each) {
 
 void list_slow(const Desk& desk) {
     desk.reply(list_of(desk.controller.slow_operations(), [&](const node::SlowOperation& each) {
-        return json{{"began", wall_clock(desk.world, each.since)},
+        return json{{"began", text_of(desk.world.date() - (desk.world.now() - each.since))},
                     {"seconds", seconds_of(each.took)},
                     {"under_way", each.under_way},
                     {"volume", each.volume},
@@ -359,9 +356,9 @@ const std::map<std::string, Handler>& handlers() {
 
 }  // namespace
 
-json event_json(const World& world, const node::ControllerEvent& event) {
+json event_json(const node::ControllerEvent& event) {
     return {{"number", event.number},
-            {"time", wall_clock(world, event.when)},
+            {"time", text_of(event.when)},
             {"volume", event.volume},
             {"box", event.box},
             {"what", event.what}};

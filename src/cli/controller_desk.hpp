@@ -14,6 +14,6 @@ void answer_management(World& world, node::ControllerNode& controller,
                        const ManagementServer::Reply& reply);
 
 /// One line of what happened, as JSON.
-nlohmann::json event_json(const World& world, const node::ControllerEvent& event);
+nlohmann::json event_json(const node::ControllerEvent& event);
 
 }  // namespace weft::cli

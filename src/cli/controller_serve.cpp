@@ -180,13 +180,15 @@ Ended serve(Wishes& wishes, Ended before) {
     const auto address = take_office(*world, store, controller, wishes);
     wishes.listen = show_address(address);  // its hosts know it by that, the next time too
     auto tell = [&](const node::ControllerEvent& event) {
-        print_news(wishes.as_json ? show_json(event_json(*world, event)) : sentence_of(event));
+        print_news(wishes.as_json ? show_json(event_json(event)) : sentence_of(event));
     };
     controller.on_deposed([&] { end(Ended::deposed); });
     Ending ending(*world, controller);
     serve_until_stopped(*world, ending, [&] {
         announce(wishes, address, controller);
-        for (const auto& event : controller.events()) tell(event);  // of before
+        const auto& book = controller.events();
+        for (const auto& event : book.events())
+            if (event.number >= book.first_own()) tell(event);  // of before we could say so
         controller.on_event(tell);
         if (controller.deposed()) end(Ended::deposed);
     });

@@ -56,7 +56,9 @@ ControllerNode::ControllerNode(World& world, raid::MetadataStore& store, Options
                   },
               .doubtful = [this](bool doubtful) { doubted(doubtful); },
               .deposed = [this] { lost_office(); }}),
-      step_down_timer_(world.make_timer([this] { step_down_when_idle(); })) {
+      step_down_timer_(world.make_timer([this] { step_down_when_idle(); })),
+      events_(world,
+              [this](auto changes, auto told) { keep(std::move(changes), std::move(told)); }) {
     if (auto* device = server_->rdma_device())
         links_ = std::make_unique<ArrayLinks>(world, *device, ArrayLinks::Options{});
     server_->on_rdma_request([this](std::unique_ptr<verbs::ConnectionRequest>& request) {
@@ -113,6 +115,10 @@ void ControllerNode::remembered(Result<void> outcome) {
     controller_ = known->cluster ? known->cluster->controller : octets_of_chance<16>(world_);
     box_records_ = std::move(known->boxes);
     spares_ = std::move(known->spares);
+    events_.recall(std::move(known->events));
+    note("", "",
+         "took office at " + written(address_) + ", epoch " +
+             std::to_string(static_cast<std::uint64_t>(epoch_)));
     if (auto opened = open(); !opened) return fail(opened.error());
     for (const auto& [identity, volume] : known->volumes) {
         if (auto added = add_volume(volume, known->of_volumes[identity]); !added)
@@ -173,13 +179,7 @@ void ControllerNode::keep(std::vector<raid::MetadataChange> changes,
 
 void ControllerNode::note(const std::string& volume, const std::string& box,
                           const std::string& what) {
-    events_.push_back({.number = ++event_number_,
-                       .when = world_.now(),
-                       .volume = volume,
-                       .box = box,
-                       .what = what});
-    if (events_.size() > events_kept) events_.pop_front();
-    if (hear_) hear_(events_.back());
+    events_.note(volume, box, what);
 }
 
 void ControllerNode::happened(const ControllerVolume& volume, const raid::VolumeEvent& event) {

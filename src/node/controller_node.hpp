@@ -21,6 +21,7 @@
 #include "node/controller_lease.hpp"
 #include "node/controller_records.hpp"
 #include "node/controller_volume.hpp"
+#include "node/event_book.hpp"
 #include "node/iscsi_iser_transport.hpp"
 #include "node/round.hpp"
 
@@ -48,7 +49,6 @@ public:
 
     /// The controller as a host: of initiators that know nothing of arrays, and in-band.
     static constexpr wire::HostSession own_session{1};
-    static constexpr std::size_t events_kept = 1000;
     static constexpr std::size_t boxes_max = 256;
     static constexpr std::size_t volumes_max = 256;
     static constexpr std::size_t hosts_max = 256;
@@ -69,7 +69,9 @@ public:
     void on_waiting(std::function<void(const std::string&)> hear) { waiting_ = std::move(hear); }
     /// Another has taken office: this one has closed all sessions, and changes nothing any more.
     void on_deposed(std::function<void()> hear) { hear_deposed_ = std::move(hear); }
-    void on_event(std::function<void(const ControllerEvent&)> hear) { hear_ = std::move(hear); }
+    void on_event(std::function<void(const ControllerEvent&)> hear) {
+        events_.on_event(std::move(hear));
+    }
 
     /// `join`: if the box is of another cluster, become that cluster's controller; as long as there
     /// are no volumes here. For one whose state is lost: its volumes are assembled next.
@@ -107,7 +109,8 @@ public:
     std::vector<VolumeReport> volumes() const;
     std::vector<HostReport> hosts() const;
     std::vector<SlowOperation> slow_operations() const;
-    const std::deque<ControllerEvent>& events() const { return events_; }
+    /// Those of controllers before this one, too, as far as they could keep them.
+    const EventBook& events() const { return events_; }
     OfficeReport office() const;
     /// It serves: standbys, and those that have stepped down, do not.
     bool in_office() const { return lease_.state() == ControllerLease::State::in_office; }
@@ -255,9 +258,7 @@ private:
     std::map<wire::HostSession, Admitted> admitted_;
     std::uint32_t sessions_ = 0;
     std::size_t commits_ = 0;
-    std::deque<ControllerEvent> events_;
-    std::uint64_t event_number_ = 0;
-    std::function<void(const ControllerEvent&)> hear_;
+    EventBook events_;
     std::function<void(const std::string&)> waiting_;
     std::function<void()> hear_deposed_;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

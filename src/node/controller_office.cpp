@@ -42,7 +42,8 @@ void ControllerNode::stop() {
 }
 
 void ControllerNode::step_down_when_idle() {
-    if (!server_->quiet() && world_.now() < *step_down_until_)
+    events_.flush();
+    if (!(server_->quiet() && events_.quiet()) && world_.now() < *step_down_until_)
         return step_down_timer_->set(world_.now() + step_down_look);
     lease_.resign([this, alive = alive_] {
         if (*alive) stepping_down_ = false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/controller_records.hpp"
 
+#include "node/event_book.hpp"
 #include "raid/records.hpp"
 #include "raid/superblock.hpp"
 
@@ -27,6 +28,10 @@ Result<void> take(ControllerRecords& known, const std::string& name, ConstBuffer
     } else if (name.starts_with("dirty/")) {
         WEFT_TRY(auto dirty, raid::parse_dirty_record(body));
         known.of_volumes[dirty.volume].dirty.push_back(dirty);
+    } else if (name.starts_with(EventBook::record_prefix)) {
+        // Nobody is contradicted by who does not know what once happened.
+        if (auto event = raid::parse_record<wire::ArrayEventRecord>(body))
+            known.events.push_back(*event);
     } else {
         return Error{.code = Code::malformed};
     }

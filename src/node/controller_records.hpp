@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a controller remembers, as records of its store: names and bodies, and back. A record that
-// cannot be read stops the controller: what it does not know it might contradict.
+// cannot be read stops the controller: what it does not know it might contradict. Events do not.
 #pragma once
 
 #include <map>
@@ -25,6 +25,7 @@ struct ControllerRecords {
     std::map<wire::VolumeIdentity, wire::ArrayVolume> volumes;
     std::set<wire::BoxIdentity> spares;
     std::map<wire::VolumeIdentity, raid::VolumeRecords> of_volumes;
+    std::vector<wire::ArrayEventRecord> events;
 };
 
 using NamedRecords = std::span<const std::pair<std::string, std::vector<std::byte>>>;

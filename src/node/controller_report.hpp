@@ -55,8 +55,8 @@ struct HostReport {
 };
 
 struct ControllerEvent {
-    std::uint64_t number = 0;  ///< counts up
-    Instant when{};
+    std::uint64_t number = 0;  ///< counts up, over all controllers
+    Date when{};
     std::string volume;  ///< empty: about none in particular
     std::string box;
     std::string what;  ///< a sentence

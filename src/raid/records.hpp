@@ -24,6 +24,8 @@ template <>
 inline constexpr auto record_kind<wire::ArrayHostRecord> = wire::ArrayRecordKind::host;
 template <>
 inline constexpr auto record_kind<wire::ArrayRebuildRecord> = wire::ArrayRecordKind::rebuild;
+template <>
+inline constexpr auto record_kind<wire::ArrayEventRecord> = wire::ArrayRecordKind::event;
 
 inline std::string volume_record_name(const wire::VolumeIdentity& volume) {
     return "volumes/" + to_digits(volume);

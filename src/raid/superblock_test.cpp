@@ -203,6 +203,7 @@ TEST(Record, HasTheChecksumOthersCompute) {
     EXPECT_TRUE(parse_record<wire::ArraySpareRecord>(take(16)));
     EXPECT_TRUE(parse_record<wire::ArrayHostRecord>(take(88)));
     EXPECT_EQ(parse_record<wire::ArrayRebuildRecord>(take(40))->stripes, 77u);
+    EXPECT_EQ(parse_record<wire::ArrayEventRecord>(take(400))->number, 41u);
     EXPECT_TRUE(rest.empty());
 }
 

@@ -189,6 +189,11 @@ TEST(ControllerHealing, RemembersWhoIsAbsentWhenItComesBack) {
         array.stop_controller();
         array.start_controller();
         ASSERT_TRUE(array.becomes("photos", VolumeState::degraded));
+        const auto& book = array.controller->events();
+        EXPECT_TRUE(std::ranges::any_of(book.events(), [&](const node::ControllerEvent& event) {
+            return event.number < book.first_own() && event.box == "elm" &&
+                   event.what == "member absent";
+        })) << "it does not know since when";
         array.scribble(5);
         array.start_box("elm");
         ASSERT_TRUE(array.becomes("photos", VolumeState::healthy));

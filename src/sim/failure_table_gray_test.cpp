@@ -50,14 +50,15 @@ struct GrayArray : ArrayCluster {
             ;
     }
     std::size_t told(const std::string& words) const {
-        return static_cast<std::size_t>(
-            std::ranges::count_if(controller->events(), [&](const node::ControllerEvent& event) {
+        return static_cast<std::size_t>(std::ranges::count_if(
+            controller->events().events(), [&](const node::ControllerEvent& event) {
                 return event.what.find(words) != std::string::npos;
             }));
     }
     std::string story() const {
         std::string text;
-        for (const auto& event : controller->events()) text += event.box + ": " + event.what + "\n";
+        for (const auto& event : controller->events().events())
+            text += event.box + ": " + event.what + "\n";
         return text;
     }
     std::uint64_t relayed() const { return controller->volumes().front().relayed_octets; }

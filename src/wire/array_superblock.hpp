@@ -110,6 +110,7 @@ enum class ArrayRecordKind : std::uint8_t {
     host = 5,
     rebuild = 6,
     dirty = 7,  ///< of no fixed length: array_dirty.hpp
+    event = 8,
 };
 
 struct ArrayRecordHead {
@@ -188,6 +189,24 @@ struct ArrayRebuildRecord {
         v("octets per second", h.octets_per_second);
     }
     bool operator==(const ArrayRebuildRecord&) const = default;
+};
+
+/// Something that has happened, for who is in office next.
+struct ArrayEventRecord {
+    std::uint64_t number = 0;  ///< counts up, over all controllers
+    std::uint64_t when = 0;    ///< nanoseconds since 1970, UTC
+    Octets<64> volume{};       ///< its name; empty: about none in particular
+    Octets<64> box{};
+    Octets<256> what{};  ///< a sentence
+
+    static constexpr void describe(auto& v, auto& h) {
+        v("number", h.number);
+        v("when", h.when);
+        v("volume", h.volume);
+        v("box", h.box);
+        v("what", h.what);
+    }
+    bool operator==(const ArrayEventRecord&) const = default;
 };
 
 }  // namespace weft::wire

@@ -199,6 +199,11 @@ TEST(ArrayRecord, HasAHeadABodyAndAChecksum) {
                                                         .paused = true,
                                                         .stripes = 77,
                                                         .octets_per_second = 50'000'000});
+    expect(ArrayRecordKind::event, ArrayEventRecord{.number = 41,
+                                                    .when = 1'790'000'000'000'000'000,
+                                                    .volume = field<64>("photos"),
+                                                    .box = field<64>("oak"),
+                                                    .what = field<256>("member absent")});
     walk.expect_end();
 }
 

@@ -147,6 +147,7 @@ class Sqlite(TakeoverCase):
         first, second = self.cluster.controller, self.cluster.standbys["standby"]
         for victim, heir in ((first, second), (second, first)):
             epoch = self.wait_for_office(victim)["epoch"]
+            time.sleep(1)  # events are kept a moment after they happen
             began = time.monotonic()
             victim.kill()
             self.report("killed", self.time_to_resume(began))
@@ -154,6 +155,11 @@ class Sqlite(TakeoverCase):
             victim.start()
             self.assertEqual(victim.news()[0]["event"], "waiting")
         self.finish()
+        events = self.cluster.tell("events")
+        self.assertEqual([each["number"] for each in events], list(range(1, len(events) + 1)))
+        offices = [each["what"] for each in events if "took office" in each["what"]]
+        self.assertEqual([each.split()[3].rstrip(",") for each in offices],
+                         [first.address(), second.address(), first.address()], offices)
 
     def test_a_paused_controller_finds_itself_deposed_and_changes_nothing(self):
         first, second = self.cluster.controller, self.cluster.standbys["standby"]

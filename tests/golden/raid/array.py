@@ -151,6 +151,8 @@ RECORDS = [
     *record(4, OTHER_BOX),
     *record(5, field("desk", 64) + number(8, 0x0A0B0C0D) + VOLUME),
     *record(6, VOLUME + b"\x01\x01" + bytes(6) + number(8, 77) + number(8, 50_000_000)),
+    *record(8, number(8, 41) + number(8, 1_790_000_000_000_000_000) + field("photos", 64) +
+            field("oak", 64) + field("member absent", 256)),
 ]
 
 GREETINGS = [
