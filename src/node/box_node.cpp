@@ -138,6 +138,9 @@ void BoxNode::part_read(std::unique_ptr<BoxPart> part, const std::string& path, 
         return refuse_to_start(path + ": " + *refusal);
     if (part->size() < raid::part_length(part->superblock()))
         return leave_out_part(LeftOut::damaged, "the disk is shorter than its superblock says");
+    // What it had been told may be nowhere now: neither its blocks nor what it recalls count.
+    if (part->has_damaged_journal())
+        return leave_out_part(LeftOut::damaged, "its journal is damaged");
     auto windows = take_windows();
     if (!windows) return refuse_to_start(path + ": there is no memory for its windows");
     take_part(std::move(part), std::move(*windows));
@@ -152,7 +155,7 @@ void BoxNode::take_part(std::unique_ptr<BoxPart> part, std::unique_ptr<BoxWindow
     facts_.epoch = std::max(facts_.epoch, part->superblock().epoch);
     part->start(std::move(windows), *links_);
     if (part->has_lost_its_journal())
-        tell(path + ": its journal is damaged; the part will be taken for lost");
+        tell(path + ": its journal cannot be used; the part will be taken for lost");
     left_out_.erase(part->volume());
     parts_.push_back(std::move(part));
 }
@@ -175,6 +178,11 @@ void BoxNode::part_read_late(std::unique_ptr<BoxPart> part, const wire::VolumeId
     if (auto refusal = judge(*part, *facts_.find(volume))) return tell(path + ": " + *refusal);
     if (part->size() < raid::part_length(part->superblock()))
         return tell(path + ": the disk is shorter than its superblock says");
+    if (part->has_damaged_journal()) {
+        left_out_[volume] = LeftOut::damaged;
+        tell(path + ": its journal is damaged");
+        return server_.hang_up_all();
+    }
     auto windows = take_windows();
     if (!windows) return tell(path + ": there is no memory for its windows");
     take_part(std::move(part), std::move(*windows));

@@ -45,8 +45,9 @@ public:
 
     /// Reads what the disk says it is, and recovers what its journal has. `not_found`: no
     /// superblock on it is whole. `unsupported`: one is, and is not understood. A journal that is
-    /// lost is no error here: orders are refused then, and the controller learns that this part has
-    /// failed.
+    /// damaged is no error here, since what the superblock says may be another's: see below. Nor is
+    /// one that cannot be used: orders are refused then, and the controller learns that this part
+    /// has failed.
     void load(Told told);
     /// Writes what it shall be, and an empty journal if it shall have one.
     void create(const wire::ArraySuperblock& superblock, Told told);
@@ -71,6 +72,9 @@ public:
     /// The same disk, larger.
     void use(std::unique_ptr<BlockDevice> disk) { file_->use(std::move(disk)); }
     bool idle() const { return !told_ && (!box_ || box_->idle()); }
+    /// It was read when loading, and has lost what was lasting: as good as no part.
+    bool has_damaged_journal() const { return journaled_ && journaled_->is_damaged(); }
+    /// It cannot be used, now: it could not be read, or what it has could not be brought home.
     bool has_lost_its_journal() const { return journaled_ && journaled_->has_failed(); }
 
 private:

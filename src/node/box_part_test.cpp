@@ -15,7 +15,8 @@ namespace {
 using test::CrashDisk;
 using test::SparseOctets;
 
-wire::ArraySuperblock first_superblock() {
+wire::ArraySuperblock first_superblock(
+    wire::ArrayConsistency consistency = wire::ArrayConsistency::none) {
     wire::ArrayVolume volume{};
     volume.volume.octets[0] = 2;
     volume.generation = wire::Generation{1};
@@ -23,7 +24,7 @@ wire::ArraySuperblock first_superblock() {
     volume.boxes = 2;
     volume.chunk_bytes = 4096;
     volume.stripes = 4;
-    volume.consistency = wire::ArrayConsistency::none;
+    volume.consistency = consistency;
     for (std::uint8_t place = 0; place < 2; ++place)
         volume.members[place] = {
             .box = {{place}}, .state = wire::ArrayMemberState::current, .rebuilt_stripes = 0};
@@ -40,8 +41,9 @@ class Owner final : public BoxPartOwner {
 
 /// A process that has the part's disk, until its power goes.
 struct Life {
-    explicit Life(const SparseOctets& octets, std::uint64_t seed) {
-        auto own = std::make_unique<CrashDisk>(raid::part_length(first_superblock()), seed);
+    Life(const SparseOctets& octets, std::uint64_t seed,
+         const wire::ArraySuperblock& superblock = first_superblock()) {
+        auto own = std::make_unique<CrashDisk>(raid::part_length(superblock), seed);
         disk = own.get();
         disk->become(octets);
         part = std::make_unique<BoxPart>(owner, world, std::move(own), true);
@@ -63,10 +65,10 @@ struct Life {
     std::unique_ptr<BoxPart> part;
 };
 
-SparseOctets new_disk() {
-    Life life({}, 1);
+SparseOctets new_disk(const wire::ArraySuperblock& superblock = first_superblock()) {
+    Life life({}, 1, superblock);
     bool made = false;
-    life.part->create(first_superblock(), [&](Result<void> outcome) { made = bool(outcome); });
+    life.part->create(superblock, [&](Result<void> outcome) { made = bool(outcome); });
     life.disk->run();
     EXPECT_TRUE(made);
     return life.power_cut();
@@ -193,6 +195,35 @@ TEST(APartsSuperblock, IsNotTakenForDamagedWhereItIsOnlyNotUnderstood) {
     ASSERT_FALSE(found);
     EXPECT_EQ(found.error().code, Code::unsupported);
     EXPECT_EQ(life.disk->writes, 0u);
+}
+
+TEST(APartsJournal, IsDamagedWhereItWasReadAndIsNotWhatWasWritten) {
+    const auto superblock = first_superblock(wire::ArrayConsistency::journal);
+    auto octets = new_disk(superblock);
+    {
+        Life life(octets, 1, superblock);
+        ASSERT_TRUE(life.load());
+        EXPECT_FALSE(life.part->has_damaged_journal() || life.part->has_lost_its_journal());
+    }
+    octets.write(superblock.journal_offset,
+                 std::vector<std::byte>(superblock.journal_length, std::byte{0x5a}));
+    Life life(octets, 1, superblock);
+    EXPECT_TRUE(life.load()) << "whose it is it knows";
+    EXPECT_TRUE(life.part->has_damaged_journal());
+    EXPECT_EQ(life.disk->writes, 0u) << "for who wants to look at it";
+}
+
+TEST(APartsJournal, IsNotTakenForDamagedWhereItOnlyCannotBeRead) {
+    const auto superblock = first_superblock(wire::ArrayConsistency::journal);
+    Life life(new_disk(superblock), 1, superblock);
+    std::optional<Result<void>> told;
+    life.part->load([&](Result<void> outcome) { told = outcome; });
+    life.disk->step();  // the superblocks are read
+    life.disk->fails = true;
+    life.disk->run();
+    ASSERT_TRUE(told && *told);
+    EXPECT_FALSE(life.part->has_damaged_journal());
+    EXPECT_TRUE(life.part->has_lost_its_journal());
 }
 
 }  // namespace

@@ -375,6 +375,7 @@ TEST(BoxJournal, TakesNothingWhenTheDiskHasLostWhatWasLasting) {
     one.boxes[0]->journaled->recover([&](Result<void> how) { outcome = how; });
     ASSERT_TRUE(outcome.has_value());
     EXPECT_FALSE(*outcome);
+    EXPECT_TRUE(one.boxes[0]->journaled->is_damaged());
     EXPECT_EQ(one.prepare(2, 0).outcome, ArrayOutcome::disk_failed);
     EXPECT_EQ(one.read(0).first, ArrayOutcome::disk_failed);
 }

@@ -51,7 +51,7 @@ void JournalReader::read(Told told) {
     octets_.resize(2 * wire::journal_checkpoint_bytes);
     advancing_ = true;  // so that an answer from inside waits for us
     if (ring_length_ == 0)
-        end(Error{.code = Code::malformed});
+        end(Error{.code = Code::unsupported});
     else
         ask(region_.offset, octets_);
     advancing_ = false;
@@ -103,6 +103,11 @@ void JournalReader::end(Result<JournalImage> result) {
     stage_ = Stage::ended;
 }
 
+void JournalReader::end_as_lost() {
+    end(Error{
+        .code = Code::malformed, .detail = 0, .where = block_number(image_.end, ring_length_)});
+}
+
 void JournalReader::step() {
     switch (stage_) {
         case Stage::checkpoints:
@@ -125,7 +130,7 @@ void JournalReader::take_checkpoints() {
             i * wire::journal_checkpoint_bytes, wire::journal_checkpoint_bytes));
     };
     const auto first = slot(0), second = slot(1);
-    if (!first && !second) return end(Error{.code = Code::not_found});
+    if (!first && !second) return end_as_lost();  // a journal begins with one
     image_.slot = !first || (second && second->head.written > first->head.written) ? 1 : 0;
     image_.checkpoint = image_.slot == 0 ? *first : *second;
     image_.end = image_.checkpoint.head.tail;
@@ -142,16 +147,13 @@ void JournalReader::begin_record() {
 }
 
 bool JournalReader::is_next(const wire::ArrayJournalRecord& record) const {
-    return record.sequence == image_.next_sequence && record.run >= last_run_ &&
-           record.run <= image_.checkpoint.head.run;
+    return record.sequence == image_.next_sequence && record.run >= last_run_;
 }
 
 void JournalReader::take_head() {
     const auto record = decode<wire::ArrayJournalRecord>(octets_);
     const auto size = journal_head_size_of(octets_);
     if (!record || !size || !is_next(*record)) return begin_search();
-    const std::uint64_t whole = *size + record->blocks * journal_block;
-    if (image_.end - image_.checkpoint.head.tail + whole > ring_length_) return begin_search();
     if (octets_.size() < *size) {
         stage_ = Stage::rest_of_head;
         octets_.resize(*size);
@@ -159,6 +161,11 @@ void JournalReader::take_head() {
     }
     auto head = parse_journal_head(octets_);
     if (!head) return begin_search();
+    // A run begins with a checkpoint, and this one's is not there: the other, which is left, is of
+    // the run before, and knows nothing of what came then.
+    if (record->run > image_.checkpoint.head.run) return end_as_lost();
+    const std::uint64_t whole = *size + record->blocks * journal_block;
+    if (image_.end - image_.checkpoint.head.tail + whole > ring_length_) return begin_search();
     head_ = std::move(*head);
     if (head_.record.blocks == 0) return accept();
     stage_ = Stage::blocks;
@@ -201,9 +208,7 @@ Result<JournalImage> read_journal(ConstBuffer journal) {
 // ------------------------------------------------------------------------ was that really the end
 
 void JournalReader::begin_search() {
-    if (image_.checkpoint.head.lasting > image_.next_sequence)
-        return end(Error{
-            .code = Code::io_failed, .detail = 0, .where = block_number(image_.end, ring_length_)});
+    if (image_.checkpoint.head.lasting > image_.next_sequence) return end_as_lost();
     stage_ = Stage::search;
     searched_ = image_.end;
     octets_.clear();
@@ -211,9 +216,7 @@ void JournalReader::begin_search() {
 }
 
 void JournalReader::search() {
-    if (shows_loss(octets_))
-        return end(Error{
-            .code = Code::io_failed, .detail = 0, .where = block_number(image_.end, ring_length_)});
+    if (shows_loss(octets_)) return end_as_lost();
     const std::uint64_t last = image_.checkpoint.head.tail + ring_length_;
     if (searched_ >= last) return end(std::move(image_));
     octets_.resize(

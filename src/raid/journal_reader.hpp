@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads a journal after a restart: the newer checkpoint, then record by record to the end. A record
 // that is not whole ends it: the power went while it was written, and nobody was told of it. Unless
-// a later one shows that it had been flushed: then the disk has lost it, and that is said.
+// a later one shows that it had been flushed, or a checkpoint: then the disk has lost it, and that
+// is said.
 #pragma once
 
 #include "raid/journal.hpp"
@@ -23,8 +24,8 @@ struct JournalImage {
 
 class JournalReader final {
 public:
-    /// `io_failed` also if what was lasting is not there any more; `where` is the block of the ring
-    /// it should be in.
+    /// `malformed`: it was read, and what was lasting is not there any more; `where` is the block
+    /// of the ring it should be in. Any other: it could not be read, and may be whole.
     using Told = std::function<void(Result<JournalImage>)>;
 
     JournalReader(BlockDevice& disk, DiskRegion region);
@@ -40,6 +41,7 @@ private:
     void ask_ring(std::uint64_t at, Buffer into);
     void answered(Result<void> outcome);
     void end(Result<JournalImage> result);
+    void end_as_lost();
 
     void take_checkpoints();
     void begin_record();

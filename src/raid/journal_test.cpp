@@ -57,16 +57,23 @@ struct Ring {
         journal.mark({TransactionNumber{transaction}, wire::ArrayTransactionState::committed},
                      [this](Result<JournalEntry> entry) { marks += entry.has_value() ? 1 : 0; });
     }
-    /// The transactions a restart finds; none if it finds that something is lost.
-    std::optional<std::vector<std::uint64_t>> found() {
+    Result<JournalImage> image() {
         std::optional<Result<JournalImage>> image;
         disk.answers_at_once = true;
         JournalReader reader(disk, region);
         reader.read([&](Result<JournalImage> read) { image = std::move(read); });
         disk.answers_at_once = false;
-        if (!image.has_value() || !*image) return std::nullopt;
+        return image.value_or(Error{.code = Code::timed_out});
+    }
+    /// The transactions a restart finds; none if it finds that something is lost.
+    std::optional<std::vector<std::uint64_t>> found() {
+        const auto read = image();
+        if (!read) {
+            EXPECT_EQ(read.error().code, Code::malformed);
+            return std::nullopt;
+        }
         std::vector<std::uint64_t> list;
-        for (const auto& record : (*image)->records)
+        for (const auto& record : read->records)
             if (record.entry.kind == wire::ArrayJournalKind::prepared)
                 list.push_back(static_cast<std::uint64_t>(record.entry.transaction));
         return list;
@@ -204,36 +211,80 @@ TEST(Journal, SaysThatARecordIsLostWhichALaterOneShowsToHaveBeenThere) {
     EXPECT_FALSE(one.found().has_value()) << "the checkpoint knew of it";
 }
 
-TEST(Journal, DoesNotTakeWhatAnEarlierRunLeftForItsOwn) {
+TEST(Journal, IsLostWhereNeitherCheckpointIsWhole) {
     Ring one({});
     ASSERT_TRUE(one.append(1, 1));
     one.disk.run();
-    ASSERT_TRUE(one.append(2, 1));
+    one.checkpoint(0);
+    one.disk.damage(region.offset + 20);
+    EXPECT_TRUE(one.found().has_value()) << "the other is";
+    one.disk.damage(region.offset + wire::journal_checkpoint_bytes + 20);
+    EXPECT_FALSE(one.found().has_value());
+}
+
+TEST(Journal, IsNotTakenForLostWhereItOnlyCannotBeRead) {
+    Ring one({});
+    ASSERT_TRUE(one.append(1, 1));
     one.disk.run();
-    ASSERT_TRUE(one.append(3, 1));
-    one.disk.run();
-    // Another run goes on behind the first record, as if the second had been torn.
-    Journal again(one.disk, region, {});
-    one.disk.answers_at_once = true;
-    Journal::State state{.checkpoint = one.journal.checkpoint(),
-                         .slot = 0,
-                         .head = 2 * 4096,
-                         .sequence = 1,
-                         .entries = {one.journal.entries()[0]}};
-    again.go_on_from(std::move(state));
-    JournalCheckpoint next;
-    next.head.run = 2;
-    again.write_checkpoint(0, next, [](Result<void> how) { EXPECT_TRUE(how); });
-    ASSERT_TRUE(again.keep_room(journal_record_size(4096)));
-    std::vector<std::byte> octets(4096, std::byte{9});
-    JournalHead head;
-    head.record.kind = wire::ArrayJournalKind::prepared;
-    head.record.transaction = TransactionNumber{9};
-    head.extents = {{.home = 0, .length = 4096}};
-    head.checksums = {crc32c(octets)};
-    again.append(head, {octets}, journal_record_size(4096),
-                 [](Result<JournalEntry> how) { EXPECT_TRUE(how); });
+    one.disk.fails = true;
+    const auto read = one.image();
+    ASSERT_FALSE(read);
+    EXPECT_EQ(read.error().code, Code::io_failed);
+}
+
+/// Another run goes on behind the first record, as if the power had gone while the second was
+/// written.
+struct SecondRun {
+    explicit SecondRun(Ring& first) : journal(first.disk, region, {}) {
+        first.disk.answers_at_once = true;
+        journal.go_on_from({.checkpoint = first.journal.checkpoint(),
+                            .slot = 0,
+                            .head = 2 * 4096,
+                            .sequence = 1,
+                            .entries = {first.journal.entries()[0]}});
+        JournalCheckpoint next;
+        next.head.run = 2;
+        journal.write_checkpoint(0, next, [](Result<void> how) { EXPECT_TRUE(how); });
+    }
+    void append(std::uint64_t transaction) {
+        ASSERT_TRUE(journal.keep_room(journal_record_size(4096)));
+        JournalHead head;
+        head.record.kind = wire::ArrayJournalKind::prepared;
+        head.record.transaction = TransactionNumber{transaction};
+        head.extents = {{.home = 0, .length = 4096}};
+        head.checksums = {crc32c(octets)};
+        journal.append(head, {octets}, journal_record_size(4096),
+                       [](Result<JournalEntry> how) { EXPECT_TRUE(how); });
+    }
+    std::vector<std::byte> octets = std::vector<std::byte>(4096, std::byte{9});
+    Journal journal;
+};
+
+TEST(Journal, DoesNotTakeWhatAnEarlierRunLeftForItsOwn) {
+    Ring one({});
+    for (std::uint64_t i = 1; i < 4; ++i) {
+        ASSERT_TRUE(one.append(i, 1));
+        one.disk.run();
+    }
+    SecondRun(one).append(9);
     EXPECT_EQ(one.found(), (std::vector<std::uint64_t>{1, 9})) << "the old third is right behind";
+}
+
+/// Every run begins with a checkpoint. If only that of the run before is left, what it cannot know
+/// of is not to be taken for what was never there.
+TEST(Journal, SaysThatACheckpointIsLostWhichARecordOfItsRunShowsToHaveBeenThere) {
+    for (const bool is_written : {false, true}) {
+        Ring one({});
+        ASSERT_TRUE(one.append(1, 1));
+        one.disk.run();
+        SecondRun second(one);
+        if (is_written) second.append(9);
+        one.disk.damage(region.offset + wire::journal_checkpoint_bytes + 20);
+        const auto found = one.found();
+        EXPECT_EQ(found.has_value(), !is_written);
+        EXPECT_EQ(found.value_or(std::vector<std::uint64_t>{1}), std::vector<std::uint64_t>{1})
+            << "it may have been torn, then";
+    }
 }
 
 TEST(Journal, PromisesNothingMoreOnceTheDiskFailed) {

@@ -44,7 +44,8 @@ public:
     /// Of a new disk, which reads as zeroes.
     void format(Told told);
     /// After a restart: what was committed is home then, what was prepared is known again.
-    /// `io_failed` if the disk has lost what was lasting: then it takes nothing any more.
+    /// `malformed` if the disk has lost what was lasting, and any other error if that could not be
+    /// read, or brought home: then it takes nothing any more.
     void recover(Told told);
 
     CheckedDisk& home() { return home_; }
@@ -83,6 +84,9 @@ public:
     bool is_quiet() const;
     bool idle() const { return is_quiet() && home_.idle() && journal_.idle() && !checkpointing_; }
     bool has_failed() const { return failed_ || journal_.has_failed(); }
+    /// When recovering it was read, and what was lasting is not there: it may have been told of
+    /// writes that are nowhere on this disk, so nothing on it is to be believed.
+    bool is_damaged() const { return damaged_; }
     const Journal& journal() const { return journal_; }
     bool has_waiting_marks() const { return journal_.has_waiting_marks(); }
     void write_marks() { journal_.write_marks(); }
@@ -129,6 +133,7 @@ private:
     std::map<Transaction, wire::ArrayExecutedNote> notes_;
     Transaction settled_{};
     bool failed_ = false;
+    bool damaged_ = false;
     bool checkpointing_ = false;
     std::vector<Transaction> going_;  ///< with the checkpoint that is being written
     std::unique_ptr<JournalReader> reader_;

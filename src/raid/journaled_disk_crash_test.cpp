@@ -89,9 +89,22 @@ JournaledDisk::Options small_options(bool groups) {
     return {.journal = {.groups = groups, .marks_wait = {}}, .checksum_pages = 10};
 }
 
+/// The newer of the two is not what was written. Where it was on its way none may be left.
+void rot_newest_checkpoint(test::SparseOctets& octets) {
+    const auto part = the_part();
+    std::vector<std::byte> journal(part.journal_length);
+    octets.read(part.journal_offset, journal);
+    const auto image = read_journal(journal);
+    if (!image) return;
+    const auto at = image->slot * wire::journal_checkpoint_bytes + 20;
+    journal[at] ^= std::byte{4};
+    octets.write(part.journal_offset + at, ConstBuffer(journal).subspan(at, 1));
+}
+
 class Crashes {
 public:
-    Crashes(std::uint64_t seed, int transactions) : random(seed), left(transactions) {
+    Crashes(std::uint64_t seed, int transactions, bool rots = false)
+        : random(seed), left(transactions), checkpoints_rot(rots) {
         disk.random.seed(seed + 1);
         disk.answers_at_once = true;
         EXPECT_TRUE(told_at_once([&](Told told) { journaled.format(std::move(told)); }));
@@ -114,7 +127,7 @@ public:
     }
     std::uint64_t laps() const { return journaled.journal().tail() / journaled.journal().length(); }
 
-    int cuts = 0;
+    int cuts = 0, found_damaged = 0, found_whole = 0;
 
 private:
     void act() {
@@ -201,12 +214,14 @@ private:
             ASSERT_NO_FATAL_FAILURE(check(disk.after_power_cut(after, random), story));
     }
 
-    void check(const test::SparseOctets& left_over, const Story& known);
+    void check(test::SparseOctets left_over, const Story& known);
+    bool recovers(JournaledDisk& found);
     static void check_home(JournaledDisk& found, const Story& known,
                            std::map<std::uint64_t, Content> expected);
 
     std::mt19937_64 random;
     int left;
+    bool checkpoints_rot;
     CrashDisk disk{disk_size, 0};
     JournaledDisk journaled{disk, the_part(), small_options(true)};
     Story story;
@@ -230,14 +245,24 @@ void expect_state(const Write& write, std::optional<State> state, bool is_settle
     }
 }
 
-void Crashes::check(const test::SparseOctets& left_over, const Story& known) {
+/// Else its journal is damaged, which may be only where a checkpoint has rotted.
+bool Crashes::recovers(JournaledDisk& found) {
+    const auto outcome = told_at_once([&](Told told) { found.recover(std::move(told)); });
+    EXPECT_EQ(found.is_damaged(), found.has_failed());
+    EXPECT_TRUE(outcome || checkpoints_rot);
+    ++(outcome ? found_whole : found_damaged);
+    return outcome.has_value();
+}
+
+void Crashes::check(test::SparseOctets left_over, const Story& known) {
+    if (checkpoints_rot) rot_newest_checkpoint(left_over);
     CrashDisk again(disk_size, random());
     again.become(left_over);
     again.answers_at_once = true;
     auto expected = known.home;
     {
         JournaledDisk found(again, the_part(), small_options(true));
-        ASSERT_TRUE(told_at_once([&](Told told) { found.recover(std::move(told)); }));
+        if (!recovers(found)) return;
         const auto recalled = found.recall();
         for (const auto& [number, write] : known.writes) {
             SCOPED_TRACE("transaction " + std::to_string(number));
@@ -270,10 +295,12 @@ void Crashes::check(const test::SparseOctets& left_over, const Story& known) {
     // And once more, with all that was decided since: none of it was flushed but by the journal.
     std::mt19937_64 draw(1);
     CrashDisk third(disk_size, 1);
-    third.become(again.after_power_cut(CrashDisk::After::all_lost, draw));
+    left_over = again.after_power_cut(CrashDisk::After::all_lost, draw);
+    if (checkpoints_rot) rot_newest_checkpoint(left_over);
+    third.become(left_over);
     third.answers_at_once = true;
     JournaledDisk last(third, the_part(), small_options(true));
-    ASSERT_TRUE(told_at_once([&](Told told) { last.recover(std::move(told)); }));
+    if (!recovers(last)) return;
     ASSERT_NO_FATAL_FAILURE(check_home(last, known, expected));
 }
 
@@ -294,6 +321,21 @@ TEST(JournaledDisk, KeepsWhatItToldWheneverThePowerGoes) {
         EXPECT_GT(crashes.cuts, 100);
         EXPECT_GT(crashes.laps(), 1u) << "the ring was not used again";
     });
+}
+
+/// The other checkpoint is older. It is gone by where nothing has been lost of what it tells of;
+/// else that is known.
+TEST(JournaledDisk, KnowsThatItIsDamagedOrKeepsWhatItToldWhenItsCheckpointRots) {
+    int damaged = 0, whole = 0;
+    test::for_each_seed(3, [&](std::uint64_t seed) {
+        Crashes crashes(seed, 40, true);
+        crashes.run();
+        damaged += crashes.found_damaged;
+        whole += crashes.found_whole;
+    });
+    if (!test::runs_all_seeds()) return;
+    EXPECT_GT(damaged, 100);
+    EXPECT_GT(whole, 100);
 }
 
 /// Of marks that were written together one is told first, and room is made then: what the others

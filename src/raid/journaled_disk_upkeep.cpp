@@ -124,6 +124,7 @@ void JournaledDisk::recover(Told told) {
     reader_->read([this](Result<JournalImage> image) {
         if (image) return take_image(std::move(*image));
         failed_ = true;
+        damaged_ = image.error().code == Code::malformed;
         end_recovery(image.error());
     });
 }
@@ -164,7 +165,9 @@ void JournaledDisk::take_image(JournalImage image) {
         if (!known.has_record) known.is_home = true;
         if (known.decision && !known.is_home) to_redo_.push_back(transaction);
         if (known.decision || journal_.keep_room_for_mark()) continue;
-        failed_ = true;
+        // That was kept for it when it was written: the checkpoint that told what had come free
+        // before is not there any more.
+        failed_ = damaged_ = true;
         return end_recovery(Error{.code = Code::malformed});
     }
     std::ranges::sort(to_redo_, std::greater{},

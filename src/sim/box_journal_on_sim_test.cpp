@@ -67,6 +67,10 @@ protected:
                std::equal(host->memory.begin(), host->memory.begin() + 2 * block,
                           host->memory.begin() + 16 * block);
     }
+    bool said(const std::string& what) const {
+        return std::ranges::any_of(
+            oak.news, [&](const auto& each) { return each.find(what) != std::string::npos; });
+    }
     void restart(bool orderly) {
         orderly ? oak.stop() : oak.cut_power_at_rest();
         oak.start();
@@ -97,7 +101,7 @@ TEST_F(BoxJournalOnSim, KnowsWhatWasPreparedWhenItStartsAgain) {
     }
 }
 
-TEST_F(BoxJournalOnSim, SaysThatItsJournalIsLostAndTakesNothing) {
+TEST_F(BoxJournalOnSim, SaysThatItsJournalCannotBeReadAndTakesNothing) {
     set_up();
     fill_host(1);
     for (std::uint64_t transaction = 1; transaction < 4; ++transaction) {
@@ -108,9 +112,35 @@ TEST_F(BoxJournalOnSim, SaysThatItsJournalIsLostAndTakesNothing) {
         .make_bad((1u << 20) + raid::journal_ring_offset, block, BadFor::reads);
     restart(true);
     EXPECT_EQ(prepare(9, 0), ArrayOutcome::disk_failed);
-    EXPECT_TRUE(std::ranges::any_of(oak.news, [](const std::string& each) {
-        return each.find("its journal is damaged") != std::string::npos;
-    }));
+    EXPECT_TRUE(said("its journal cannot be used"));
+    EXPECT_EQ(create(oak, 0), ArrayOutcome::already_there) << "it may be whole";
+}
+
+/// A record is gone that later ones show to have been there.
+TEST_F(BoxJournalOnSim, LeavesOutAPartWhoseJournalIsDamagedAndKeepsItBesideANewOne) {
+    set_up();
+    fill_host(1);
+    for (std::uint64_t transaction = 1; transaction < 4; ++transaction) {
+        ASSERT_EQ(prepare(transaction, 0), ArrayOutcome::done);
+        ASSERT_EQ(order(oak, transaction, Phase::commit, {}, true).outcome, ArrayOutcome::done);
+    }
+    oak.cut_power_at_rest();
+    const auto path = oak.part_path(photos);
+    world.disk(path).rot((1u << 20) + raid::journal_ring_offset + 100, 3);
+    oak.start();
+    EXPECT_TRUE(said("its journal is damaged; the box starts without this part"));
+    EXPECT_EQ(oak.description().parts, 0);
+    EXPECT_EQ(oak.description().left_out, 1);
+    std::vector<std::byte> damaged(4u << 20), after(4u << 20);
+    world.disk(path).peek(0, damaged);
+    EXPECT_EQ(create(oak, 0), ArrayOutcome::done);
+    world.disk(path).peek(0, after);
+    EXPECT_EQ(after, damaged) << "for who wants to look at it";
+    restart(true);
+    EXPECT_EQ(oak.description().parts, 1);
+    EXPECT_EQ(oak.description().left_out, 0);
+    EXPECT_TRUE(recall().transactions.empty()) << "as of a new disk";
+    EXPECT_FALSE(reads_as_written(0));
 }
 
 }  // namespace

@@ -163,6 +163,28 @@ TEST_F(LeftOutPart, IsServedLaterWhereItWaitsForRoom) {
     EXPECT_EQ(oak.send(ArrayAction::abort, address(oak, photos)), ArrayOutcome::done);
 }
 
+TEST_F(LeftOutPart, IsFoundToBeDamagedLaterWhereItWaitsForRoomFirst) {
+    consistency = wire::ArrayConsistency::journal;
+    set_up();
+    const auto known = superblock(oak, 0);
+    oak.stop();
+    const std::vector<std::byte> much(64u << 10);
+    change_disk({.size = raid::part_length(known), .space = wire::superblock_size + much.size()});
+    write_superblock(0, known);  // and no journal
+    ask(BlockOperation::write, known.data_offset, much);
+    oak.start();
+    EXPECT_TRUE(said("it waits for room; the box starts without this part, and keeps it as it is"));
+    EXPECT_EQ(create(oak, 0), ArrayOutcome::disk_failed);
+    ask(BlockOperation::trim, known.data_offset, much);
+    oak.run_until([&] { return oak.refusals > 0; });
+    EXPECT_TRUE(said("its journal is damaged"));
+    oak.run_until([&] { return oak.session->is_up(); });
+    EXPECT_EQ(oak.description().parts, 0);
+    EXPECT_EQ(oak.description().left_out, 1);
+    EXPECT_EQ(create(oak, 0), ArrayOutcome::done);
+    EXPECT_TRUE(world.disks().contains(replaced_path()));
+}
+
 TEST_F(LeftOutPart, WaitsForRoomNoLongerThanTheBoxIsThere) {
     set_up();
     const auto known = superblock(oak, 0);

@@ -152,15 +152,22 @@ class Corner(unittest.TestCase):
                           "--size", "16M", "--chunk", "64K")
         octets = os.urandom(4 * MIB)
         self.assertEqual(self.copy_in(self.url(), octets).returncode, 0)
-        oak = self.cluster.boxes["oak"]
+        oak, expected = self.cluster.boxes["oak"], []
         oak.kill()
-        identity = self.cluster.status(VOLUME)["identity"]
-        part = self.path / "oak" / f"part-{identity}"
-        with open(part, "r+b") as file:
-            file.write(bytes(8192))  # both copies of its superblock
+        # Both copies of a superblock, and both of where a journal begins.
+        for name, at, size, why in ((VOLUME, 0, 8 << 10, "no superblock on it is whole"),
+                                    ("music", MIB, 72 << 10, "its journal is damaged")):
+            part = self.path / "oak" / f"part-{self.cluster.status(name)['identity']}"
+            with open(part, "r+b") as file:
+                file.seek(at)
+                file.write(os.urandom(size))
+            expected.append(f"{part}: {why}; the box starts without this part")
+        told = subprocess.run([WEFT, "examine", self.path / "oak"], check=True, text=True,
+                              timeout=PATIENCE, stdout=subprocess.PIPE).stdout
+        self.assertIn("damaged, the part will be taken for lost", told)
         oak.start()
-        said = f"{part}: no superblock on it is whole; the box starts without this part"
-        self.assertIn(said, [each.get("what") for each in oak.news()])
+        for said in expected:
+            self.assertIn(said, [each.get("what") for each in oak.news()])
         for name in (VOLUME, "music"):
             self.cluster.wait_until(name, lambda status: status["state"] == "healthy")
         self.assertEqual(self.cluster.tell("scrub", VOLUME, "--wait")["mismatches"], 0)
