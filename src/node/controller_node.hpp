@@ -63,6 +63,8 @@ public:
     /// Listens, takes office, and remembers; told when it serves. `access_denied`: another
     /// controller is in office. A standby waits until none is.
     void start(std::function<void(Result<Address>)> told);
+    /// Of a start that failed: the record of the store for which it did, by its name. "": for none.
+    const std::string& unreadable_record() const { return unreadable_; }
     /// Where it listens; from start() on.
     const Address& address() const { return address_; }
     /// While it waits: for what, a sentence.
@@ -220,6 +222,7 @@ private:
     std::vector<std::unique_ptr<BoxWindows>> spare_windows_;  ///< outlive the links
     std::unique_ptr<ArrayLinks> links_;
     std::shared_ptr<Start> start_;
+    std::string unreadable_;
     wire::ClusterIdentity cluster_{};
     wire::Epoch epoch_{};
     Octets<16> controller_{};
