@@ -52,8 +52,7 @@ bool ControllerNode::is_member(const wire::BoxIdentity& box) const {
 
 void ControllerNode::add_box(const std::string& name, const Address& address, bool join,
                              Told told) {
-    if (!wire::is_array_name(name))
-        return told("'" + name + "' is no name for a box: small letters, digits, '-' and '.'");
+    if (!wire::is_array_name(name)) return told(wire::why_no_array_name(name, "a box"));
     if (wire::is_number(name))
         return told("'" + name + "' is no name for a box: it could be taken for a place");
     const bool comes = std::ranges::any_of(
