@@ -78,8 +78,9 @@ public:
     void add_box(const std::string& name, const Address& address, bool join, Told told);
     void remove_box(const std::string& name, Told told);
     /// Removes the parts that no volume claims. `force`: also of volumes that could be assembled
-    /// from what boxes have.
-    void clean_box(const std::string& name, bool force, Told told);
+    /// from what boxes have. Told with what is gone, also where that is not all of them.
+    using Cleaned = std::function<void(Refusal, const std::vector<RemovedPart>&)>;
+    void clean_box(const std::string& name, bool force, const Cleaned& told);
     struct VolumeWishes {
         std::string name;
         raid::Level level{};
@@ -194,6 +195,8 @@ private:
     bool claims(const wire::VolumeIdentity& volume, const wire::BoxIdentity& box) const;
     std::string name_of(const wire::VolumeIdentity& volume) const;
     bool could_assemble(const wire::VolumeIdentity& volume) const;
+    using Unclaimed = std::map<wire::VolumeIdentity, RemovedPart>;
+    Refusal find_unclaimed(const ControllerBox& box, bool force, Unclaimed& unclaimed) const;
     bool counts_on(const wire::VolumeIdentity& volume, const wire::BoxIdentity& box) const;
     /// A sentence with the numbers, if it does.
     static Refusal lacks_room(const ControllerBox& box, std::uint64_t octets);

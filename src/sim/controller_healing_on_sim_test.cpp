@@ -61,8 +61,18 @@ public:
         EXPECT_EQ(status("photos").scrub.done, status("photos").scrub.to_do);
     }
 
+    std::optional<std::string> clean(const std::string& name, bool force) {
+        return refusal_of([&](const node::ControllerNode::Told& told) {
+            controller->clean_box(name, force, [this, told](auto refusal, const auto& parts) {
+                removed = parts;
+                told(refusal);
+            });
+        });
+    }
+
     BlockDevice* disk = nullptr;
     std::vector<std::byte> shadow;
+    std::vector<node::RemovedPart> removed;  ///< when a box was cleaned last
 };
 
 TEST(ControllerHealing, GoesOnWithoutABoxAndTakesItBack) {
@@ -274,8 +284,7 @@ TEST(ControllerHealing, RemovesWhatNoVolumeClaimsWhenAsked) {
     Photos array(8);
     auto& controller = *array.controller;
     auto clean = [&](const std::string& name, bool force = false) {
-        return array.refusal_of(
-            [&](auto told) { controller.clean_box(name, force, std::move(told)); });
+        return array.clean(name, force);
     };
     auto report = [&](const std::string& name) {
         for (auto& box : controller.boxes())
@@ -297,7 +306,12 @@ TEST(ControllerHealing, RemovesWhatNoVolumeClaimsWhenAsked) {
     EXPECT_EQ(report("elm").unclaimed, std::vector<std::string>{"photos"});
     EXPECT_TRUE(report("elm").volumes.empty());
     EXPECT_EQ(clean("bay"), std::nullopt);
+    EXPECT_TRUE(array.removed.empty());
+    const auto taken = report("elm").size - report("elm").free;
     EXPECT_EQ(clean("elm"), std::nullopt);
+    ASSERT_EQ(array.removed.size(), 1u);
+    EXPECT_EQ(array.removed[0].volume, "photos");
+    EXPECT_EQ(array.removed[0].octets, taken);
     EXPECT_TRUE(report("elm").unclaimed.empty());
     EXPECT_EQ(report("elm").free, report("elm").size);
     array.check();
@@ -352,13 +366,15 @@ TEST(ControllerHealing, ShowsAPartThatIsDamagedAndNobodyClaims) {
     array.start_box("elm");
     ASSERT_TRUE(array.run_until([&] { return report().up; }));
     EXPECT_EQ(report().unclaimed, std::vector<std::string>{"photos"});
-    EXPECT_LT(report().free, report().size);
+    const auto taken = report().size - report().free;
+    EXPECT_GT(taken, 0u);
     refusal = array.refusal_of(
         [&](auto told) { controller.replace_member("photos", "bay", "elm", std::move(told)); });
     EXPECT_EQ(refusal, "elm has an old part of photos: weft box clean elm removes it");
-    refusal =
-        array.refusal_of([&](auto told) { controller.clean_box("elm", false, std::move(told)); });
+    refusal = array.clean("elm", false);
     EXPECT_FALSE(refusal) << *refusal;
+    ASSERT_EQ(array.removed.size(), 1u);
+    EXPECT_EQ(array.removed[0].octets, taken);
     EXPECT_TRUE(report().unclaimed.empty());
     EXPECT_EQ(report().free, report().size);
     EXPECT_FALSE(array.world.disks().contains(path));
@@ -399,10 +415,7 @@ TEST(ControllerHealing, KeepsWhatCouldStillBeAssembledUnlessForced) {
     ASSERT_TRUE(array.run_until([&] {
         return std::ranges::all_of(controller.boxes(), [](const auto& box) { return box.up; });
     }));
-    auto clean = [&](const std::string& name, bool force) {
-        return array.refusal_of(
-            [&](auto told) { controller.clean_box(name, force, std::move(told)); });
-    };
+    auto clean = [&](const std::string& name, bool force) { return array.clean(name, force); };
     EXPECT_EQ(clean("oak", false),
               "boxes that are up have all of photos: assemble it, and delete it then if that is "
               "wished; or say --force");
