@@ -171,6 +171,7 @@ private:
     Result<void> add_volume(const wire::ArrayVolume& volume, const raid::VolumeRecords& records);
     void added(std::uint64_t number, Refusal refusal);
     void keep_box(std::uint64_t number);
+    void look_who_is_there(std::uint64_t number, Error why);
     void joined(wire::ClusterIdentity cluster, wire::Epoch epoch,
                 const std::function<void(bool)>& told);
     void make_volume(const VolumeWishes& wishes, Told told);

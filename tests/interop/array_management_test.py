@@ -161,12 +161,27 @@ class Array(unittest.TestCase):
                       self.weft("volume", "create", "papers", "--level", "5", "--boxes",
                                 "oak,ash,bay", "--size", "8M", "--consistency", "none"))
 
+    def start_letters(self):
+        """What says something else to everybody who comes; where it listens."""
+        class Letters(socketserver.BaseRequestHandler):
+            def handle(self):
+                self.request.sendall(b"Dear reader, welcome to this port.\r\n" * 10)
+        server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Letters)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        return "127.0.0.1:%d" % server.server_address[1]
+
     def test_what_makes_no_sense_is_refused_in_a_sentence(self):
         oak = f"127.0.0.1:{self.ports['oak']}"
         for words, sentence in (
                 (("box", "add", "Oak", oak), "'Oak' is no name for a box"),
-                (("box", "add", "yew", oak), "yew at " + oak + ": "),
-                (("box", "add", "yew", f"127.0.0.1:{free_port()}"), "Connection refused"),
+                (("volume", "create", "p" * 64, "--level", "5", "--boxes", "oak"),
+                 "a name of 64 characters is too long for a volume: it may have 63"),
+                (("box", "add", "yew", oak), f"yew at {oak}: the box there is called oak"),
+                (("box", "add", "yew", self.controller), "listens there, and no box"),
+                (("box", "add", "yew", self.start_letters()), "there is no box of Weft: "),
+                (("box", "add", "yew", f"127.0.0.1:{free_port()}"), "nothing listens there: "),
                 (("box", "remove", "yew"), "there is no box yew"),
                 (("volume", "status", "photos"), "there is no volume photos"),
                 (("volume", "create", "p", "--level", "5", "--boxes", "oak"), "RAID 5 has 3"),
@@ -230,7 +245,8 @@ class Array(unittest.TestCase):
         self.start_box("elm", "--key", self.path("other"))
         self.weft("box", "add", "oak", f"127.0.0.1:{self.ports['oak']}")
         for name in ("elm", "ash"):  # ash knows none
-            self.weft("box", "add", name, f"127.0.0.1:{self.ports[name]}", status=1)
+            said = self.weft("box", "add", name, f"127.0.0.1:{self.ports[name]}", status=1)
+            self.assertIn("it is there, and refuses this controller", said)
         self.assertEqual([box["name"] for box in self.ask("box", "list")], ["oak"])
 
     def test_the_controller_leaves_when_asked_to(self):
