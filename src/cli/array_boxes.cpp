@@ -91,8 +91,20 @@ int box_clean(const Command& self, const Arguments& arguments) {
                      "also parts of volumes that could be assembled from what boxes have");
     array.declare(options);
     if (auto leave = parse(self, options, arguments)) return *leave;
-    return array.do_it({{"do", "clean box"}, {"name", name}, {"force", force}},
-                       fmt::format("{} has no part that no volume claims.", show_foreign(name)));
+    auto answer = array.ask({{"do", "clean box"}, {"name", name}, {"force", force}});
+    const auto removed = answer.value("removed", json::array());
+    if (array.as_json) {
+        answer["name"] = name;
+        answer["force"] = force;
+        return fmt::print("{}\n", show_json(answer)), done;
+    }
+    for (const auto& part : removed)
+        fmt::print("The part of {} on {} is gone: {}.\n", word(part, "volume"), show_foreign(name),
+                   show_size(part.at("bytes").get<std::uint64_t>()));
+    if (removed.empty())
+        fmt::print("There was nothing to remove: {} has no part that no volume claims.\n",
+                   show_foreign(name));
+    return done;
 }
 
 int box_list(const Command& self, const Arguments& arguments) {

@@ -39,7 +39,7 @@ int ArrayWishes::do_it(const json& request, const std::string& sentence) const {
 
 std::uint64_t size_of(const std::string& text) {
     auto size = parse_size(text);
-    if (!size) throw Misuse{fmt::format("'{}' is not a size like 512M or 1G", show_foreign(text))};
+    if (!size) throw Misuse{why_no_size(text)};
     return *size;
 }
 

@@ -115,8 +115,12 @@ int box_serve(const Command& self, const Arguments& arguments) {
     options.add_flag("--json", wishes.as_json, "news as JSON lines");
     if (auto leave = parse(self, options, arguments)) return *leave;
     const auto size = parse_size(wishes.size);
-    if (!size) throw Misuse{fmt::format("'{}' is not a size", show_foreign(wishes.size))};
+    if (!size) throw Misuse{why_no_size(wishes.size)};
+    if (*size == 0) throw Misuse{"a box without room is of no use; say a size like 512M or 1G"};
     const auto address = tcp_address_of(wishes.listen);
+    // Before there is a folder that nobody will use.
+    if (auto refusal = node::BoxNode::refusal_of_name(wishes.name)) throw Refusal{*refusal};
+    const auto key = read_key(wishes.key);
     linux::raise_descriptor_limit();
     // A file that may not grow any more is a disk that fails, not our end.
     std::signal(SIGXFSZ, SIG_IGN);
@@ -128,7 +132,7 @@ int box_serve(const Command& self, const Arguments& arguments) {
                        .folder = wishes.folder,
                        .size = *size,
                        .room = [&wishes] { return linux::room_for_disk_files(wishes.folder); },
-                       .key = read_key(wishes.key),
+                       .key = key,
                        .group_commit = wishes.group_commit == "on"});
     box.on_event([&](const std::string& what) {
         print_news(wishes.as_json ? show_json({{"event", "news"}, {"what", what}})

@@ -196,6 +196,20 @@ void create_volume(const Desk& desk) {
     desk.controller.create_volume(wishes, desk.told());
 }
 
+void clean_box(const Desk& desk) {
+    auto told = [reply = desk.reply](const ControllerNode::Refusal& refusal,
+                                     const std::vector<node::RemovedPart>& removed) {
+        auto gone = list_of(removed, [](const node::RemovedPart& part) {
+            return json{{"volume", part.volume}, {"bytes", part.octets}};
+        });
+        if (!refusal) return reply({{"removed", std::move(gone)}});
+        auto sentence = *refusal;
+        for (const auto& part : removed) sentence += "; its part of " + part.volume + " is gone";
+        reply({{"refused", sentence}});
+    };
+    desk.controller.clean_box(desk.text("name"), desk.request.value("force", false), told);
+}
+
 void list_hosts(const Desk& desk) {
     desk.reply(list_of(desk.controller.hosts(), [](const node::HostReport& host) {
         return json{{"name", host.name},
@@ -298,10 +312,7 @@ const std::map<std::string, Handler>& handlers() {
                                   d.request.value("join", false), d.told());
          }},
         {"remove box", [](const Desk& d) { d.controller.remove_box(d.text("name"), d.told()); }},
-        {"clean box",
-         [](const Desk& d) {
-             d.controller.clean_box(d.text("name"), d.request.value("force", false), d.told());
-         }},
+        {"clean box", clean_box},
         {"list volumes", list_volumes},
         {"volume status", volume_status},
         {"create volume", create_volume},

@@ -57,7 +57,9 @@ public:
             throw Misuse{fmt::format("'{}' is not the name of a file", path)};
         auto opened = store::SqliteStore::open(world, name);
         if (!opened && opened.error().code == Code::malformed)
-            throw Refusal{fmt::format("{}: it is no state of a controller", path)};
+            throw Refusal{fmt::format("{}: it is no state of a controller, or damaged", path)};
+        if (!opened && opened.error().code == Code::unsupported)
+            throw Refusal{fmt::format("{}: it is of a newer version of weft", path)};
         if (!opened)
             throw Refusal{fmt::format("{}: it cannot be opened, or the disk failed", path)};
         file_ = std::move(*opened);
@@ -65,6 +67,11 @@ public:
     raid::MetadataStore& operator*() {
         if (etcd_) return *etcd_;
         return *file_;
+    }
+    /// What it is called by people.
+    static std::string name(const Wishes& wishes) {
+        return show_foreign(wishes.etcd.empty() ? wishes.state
+                                                : wishes.etcd + "/" + wishes.etcd_prefix);
     }
     bool quiet() const { return etcd_ ? etcd_->quiet() : file_->quiet(); }
     /// What could not be done so far will not be.
@@ -154,6 +161,17 @@ Address take_office(LinuxWorld& world, Store& store, node::ControllerNode& contr
         throw Refusal{
             fmt::format("another controller is in office, {}; --standby waits until it is not",
                         show_foreign(rival))};
+    const bool damaged = started->error().code == Code::malformed;
+    if (const auto& record = controller.unreadable_record(); !record.empty())
+        throw Refusal{fmt::format(
+            "{}: its record '{}' {}; take the state from a copy, or begin a new one and add the "
+            "boxes with --join",
+            Store::name(wishes), show_foreign(record),
+            damaged ? "is damaged, or of another version of weft"
+                    : "is of no use: " + to_text(started->error()))};
+    // Only what is stored has a form that can be broken: an address has been listened on by then.
+    if (damaged)
+        throw Refusal{fmt::format("{}: it is damaged, and cannot be read", Store::name(wishes))};
     throw Refusal{fmt::format("the controller cannot start on {}: {}", show_foreign(wishes.listen),
                               to_text(started->error()))};
 }

@@ -27,6 +27,7 @@ constexpr std::size_t line_bytes_max = 1u << 20;
 constexpr std::size_t visitors_max = 64;
 constexpr std::size_t requests_max = 64;  ///< of one visitor, a line each
 constexpr std::size_t key_min = 16;
+constexpr std::size_t key_max = 4096;
 constexpr Duration patience = std::chrono::seconds(60);
 
 /// Lines both ways on a stream, one request at a time.
@@ -132,7 +133,12 @@ std::string read_key(const std::string& path) {
     std::error_code none;
     if (!file || std::filesystem::is_directory(path, none))
         throw Refusal{fmt::format("{}: it cannot be read", show_foreign(path))};
-    std::string key{std::istreambuf_iterator<char>(file), {}};
+    // Some files have no end.
+    std::string key(key_max + 1, '\0');
+    file.read(key.data(), static_cast<std::streamsize>(key.size()));
+    key.resize(static_cast<std::size_t>(file.gcount()));
+    if (key.size() > key_max)
+        throw Refusal{fmt::format("{}: a key has at most {} octets", show_foreign(path), key_max)};
     while (key.ends_with('\n') || key.ends_with('\r')) key.pop_back();
     if (key.size() < key_min)
         throw Refusal{fmt::format("{}: a key has at least {} octets", show_foreign(path), key_min)};

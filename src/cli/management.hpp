@@ -17,7 +17,7 @@
 
 namespace weft::cli {
 
-/// The contents of a key file: 16 octets at least. "": no file, and no key. Throws a Refusal.
+/// The contents of a key file: 16 to 4096 octets. "": no file, and no key. Throws a Refusal.
 std::string read_key(const std::string& path);
 
 class ManagementServer {

@@ -33,6 +33,18 @@ std::optional<Number> parse_number(std::string_view text) {
     return value;
 }
 
+/// The number as it is written, and what its unit multiplies it by. 0: that is none.
+std::pair<std::string_view, double> size_parts(std::string_view text) {
+    const auto digits = text.substr(0, text.find_first_not_of("0123456789."));
+    const auto unit = lower(text.substr(digits.size()));
+    if (unit.empty() || unit == "b") return {digits, 1};
+    const auto power = lower(units).find(unit.front());
+    const auto rest = std::string_view(unit).substr(1);
+    if (power == std::string::npos || !(rest.empty() || rest == "b" || rest == "ib"))
+        return {digits, 0};
+    return {digits, std::ldexp(1.0, 10 * static_cast<int>(power + 1))};
+}
+
 bool is_plain(char letter) {
     return std::isalnum(static_cast<unsigned char>(letter)) ||
            std::string_view("-._~/").find(letter) != std::string_view::npos;
@@ -70,22 +82,27 @@ std::optional<std::string> percent_decoded(std::string_view text) {
 }  // namespace
 
 std::optional<std::uint64_t> parse_size(std::string_view text) {
-    auto unit_at = text.find_first_not_of("0123456789.");
-    auto unit = lower(text.substr(std::min(unit_at, text.size())));
-    auto number = parse_number<double>(text.substr(0, unit_at));
-    if (!number || *number < 0) return {};
-    double factor = 1;
-    if (!unit.empty() && unit != "b") {
-        auto power = lower(units).find(unit.front());
-        auto rest = std::string_view(unit).substr(1);
-        if (power == std::string::npos || !(rest.empty() || rest == "b" || rest == "ib")) return {};
-        factor = std::ldexp(1.0, 10 * static_cast<int>(power + 1));
-    } else if (auto exact = parse_number<std::uint64_t>(text.substr(0, unit_at))) {
-        return exact;
-    }
-    double bytes = *number * factor;
+    const auto [digits, factor] = size_parts(text);
+    if (factor == 0) return {};
+    if (factor == 1)
+        if (auto exact = parse_number<std::uint64_t>(digits)) return exact;
+    const auto number = parse_number<double>(digits);
+    if (!number) return {};
+    const double bytes = *number * factor;
     if (bytes >= std::ldexp(1.0, 63) || bytes != std::floor(bytes)) return {};
     return static_cast<std::uint64_t>(bytes);
+}
+
+std::string why_no_size(std::string_view text) {
+    const auto [digits, factor] = size_parts(text);
+    // What has more digits than any number has is not read at all.
+    const auto number = parse_number<double>(digits);
+    const bool written_well = digits.find('.') == digits.rfind('.') && digits != ".";
+    if (factor == 0 || digits.empty() || !written_well)
+        return fmt::format("'{}' is not a size like 512M or 1G", show_foreign(text));
+    if (!number || *number * factor >= std::ldexp(1.0, 63))
+        return fmt::format("'{}' is too large: a size is less than 8 EiB", show_foreign(text));
+    return fmt::format("'{}' is not a whole number of octets", show_foreign(text));
 }
 
 std::string show_size(std::uint64_t bytes) {

@@ -13,6 +13,8 @@ namespace weft::cli {
 
 /// "512", "64k", "1G", "1.5T", "1GiB": powers of 1024. Nothing if it is not a size.
 std::optional<std::uint64_t> parse_size(std::string_view text);
+/// Of what parse_size() does not take, a sentence: it is none, too large, or not of whole octets.
+std::string why_no_size(std::string_view text);
 /// The largest unit that leaves a short number: "1 GiB", "1.5 TiB", "513 B".
 std::string show_size(std::uint64_t bytes);
 

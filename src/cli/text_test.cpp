@@ -23,6 +23,17 @@ TEST(Size, IsRefusedWhenItIsNone) {
         EXPECT_FALSE(parse_size(text)) << text;
 }
 
+TEST(Size, ThatIsNoneIsToldWhy) {
+    for (auto text : {"99999999E", "99999999999999999999", "8E", "8388608.5T"})
+        EXPECT_EQ(why_no_size(text),
+                  "'" + std::string(text) + "' is too large: a size is less than 8 EiB");
+    EXPECT_TRUE(why_no_size(std::string(400, '9')).ends_with("a size is less than 8 EiB"));
+    for (auto text : {"1.3", "1.0001k"})
+        EXPECT_EQ(why_no_size(text), "'" + std::string(text) + "' is not a whole number of octets");
+    for (auto text : {"", ".", "G", "1X", "-1", "1 G", "1GG", "0x10", "1.2.3M", "lots"})
+        EXPECT_EQ(why_no_size(text), "'" + std::string(text) + "' is not a size like 512M or 1G");
+}
+
 TEST(Size, IsShownShort) {
     EXPECT_EQ(show_size(0), "0 B");
     EXPECT_EQ(show_size(1023), "1023 B");

@@ -212,6 +212,7 @@ void ControllerBox::dismiss(wire::HostSession host) {
 
 void ControllerBox::session_up() {
     ++session_;
+    unreached_.reset();
     describe([this](bool well) {
         if (well) return described();
         if (link_.is_up()) refuse("it does not say what it is");
@@ -311,6 +312,7 @@ void ControllerBox::session_down(Error why) {
     up_ = met_ = false;
     told_hosts_.clear();
     tell_held(why);
+    unreached_ = why;
     trouble_ = "it cannot be reached: " + to_text(why);
     owner_.box_down(*this, trouble_);
 }

@@ -85,6 +85,8 @@ public:
     std::optional<Octets<16>> network_address();
     /// Why it is not up: a sentence for people.
     const std::string& trouble() const { return trouble_; }
+    /// There is no session, for this reason. None: it is the box that does not suit us.
+    const std::optional<Error>& unreached() const { return unreached_; }
     /// As of when it came up, or was last asked.
     const std::optional<BoxDescription>& facts() const { return facts_; }
     std::optional<wire::BoxIdentity> identity() const { return identity_; }
@@ -138,6 +140,7 @@ private:
     World& world_;
     ControllerBoxOwner& owner_;
     std::string name_;
+    std::optional<Error> unreached_;
     Address address_;
     std::optional<wire::BoxIdentity> identity_;
     std::optional<BoxDescription> facts_;

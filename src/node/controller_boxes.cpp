@@ -2,11 +2,13 @@
 // The boxes of a controller: added and removed, up and down, known to each other, and kept ready
 // for when another fails.
 #include <algorithm>
+#include <cerrno>
 
 #include "base/error_text.hpp"
 #include "node/array_address.hpp"
 #include "node/chance.hpp"
 #include "node/controller_node.hpp"
+#include "node/stranger.hpp"
 #include "raid/records.hpp"
 #include "raid/superblock.hpp"
 #include "wire/array_names.hpp"
@@ -18,6 +20,7 @@ struct ControllerNode::Adding {
     std::unique_ptr<ControllerBox> box;
     std::string address_text;
     std::unique_ptr<Timer> patience;
+    std::unique_ptr<Stranger> stranger;  ///< who seems to be there instead
     bool joins = false;
     bool keeping = false;  ///< it is what it should be, and is being remembered
     Told told;
@@ -52,8 +55,7 @@ bool ControllerNode::is_member(const wire::BoxIdentity& box) const {
 
 void ControllerNode::add_box(const std::string& name, const Address& address, bool join,
                              Told told) {
-    if (!wire::is_array_name(name))
-        return told("'" + name + "' is no name for a box: small letters, digits, '-' and '.'");
+    if (!wire::is_array_name(name)) return told(wire::why_no_array_name(name, "a box"));
     if (wire::is_number(name))
         return told("'" + name + "' is no name for a box: it could be taken for a place");
     const bool comes = std::ranges::any_of(
@@ -79,6 +81,23 @@ void ControllerNode::add_box(const std::string& name, const Address& address, bo
     adding->box = std::make_unique<ControllerBox>(world_, transport_, box_owner(), name, address,
                                                   options_.key, std::nullopt);
     adding_[number] = std::move(adding);
+}
+
+/// No session comes to be with it. People may have mistaken its name, or where it is.
+void ControllerNode::look_who_is_there(std::uint64_t number, Error why) {
+    auto& adding = *adding_[number];
+    if (adding.stranger) return;  // it is being asked
+    if (why.code == Code::io_failed && why.detail == ECONNREFUSED)
+        return added(number, "nothing listens there: " + to_text(why));
+    if (why.code == Code::io_failed || why.code == Code::timed_out)
+        return added(number, adding.box->trouble());
+    adding.stranger =
+        std::make_unique<Stranger>(world_, adding.box->address(), adding.box->name(),
+                                   [this, number](const std::string& sentence) {
+                                       const auto found = adding_.find(number);
+                                       if (found != adding_.end() && !found->second->keeping)
+                                           added(number, sentence);
+                                   });
 }
 
 /// It is what it should be: remember it, and only then count on it.
@@ -238,7 +257,11 @@ void ControllerNode::box_up(ControllerBox& box) {
 
 void ControllerNode::box_down(ControllerBox& box, const std::string& why) {
     for (const auto& [number, adding] : adding_)
-        if (adding->box.get() == &box) return adding->keeping ? void() : added(number, why);
+        if (adding->box.get() == &box) {
+            if (adding->keeping) return;
+            if (const auto& lost = box.unreached()) return look_who_is_there(number, *lost);
+            return added(number, why);
+        }
     // A box that is away is looked for again and again: that is told once.
     if (auto [said, first] = troubles_.try_emplace(box.name()); first || said->second != why) {
         said->second = why;

@@ -36,53 +36,65 @@ bool ControllerNode::could_assemble(const wire::VolumeIdentity& volume) const {
     return assembled && assembled->unheard == 0;
 }
 
-void ControllerNode::clean_box(const std::string& name, bool force, Told told) {
-    auto* box = find_box(name);
-    if (box == nullptr) return told("there is no box " + name);
-    if (!box->is_up()) return told(name + " is not up: " + box->trouble());
-    // Its parts are made before it is known.
-    if (!names_taken_.empty())
-        return told("volume " + *names_taken_.begin() + " is being made: ask again when it is");
-    const auto identity = *box->identity();
-    std::map<wire::VolumeIdentity, std::string> unclaimed;  // by their names
-    for (const auto& [volume, part] : box->facts()->parts) {
+/// What a box has and nobody claims; a refusal where some of it may still be of use.
+ControllerNode::Refusal ControllerNode::find_unclaimed(const ControllerBox& box, bool force,
+                                                       Unclaimed& unclaimed) const {
+    const auto identity = *box.identity();
+    for (const auto& [volume, part] : box.facts()->parts) {
         if (claims(volume, identity)) continue;
-        const auto& known = part.superblock.volume;
+        const auto name = raid::text_of_field(part.superblock.volume.name);
         if (!force && !volumes_.contains(volume) && could_assemble(volume))
-            return told("boxes that are up have all of " + raid::text_of_field(known.name) +
-                        ": assemble it, and delete it then if that is wished; or say --force");
-        unclaimed[volume] = raid::text_of_field(known.name);
+            return "boxes that are up have all of " + name +
+                   ": assemble it, and delete it then if that is wished; or say --force";
+        unclaimed[volume] = {.volume = name, .octets = raid::part_length(part.superblock)};
     }
-    for (const auto& [volume, part] : box->facts()->left_out) {
+    for (const auto& [volume, part] : box.facts()->left_out) {
         if (claims(volume, identity)) continue;
         if (!force && !part.damaged && !volumes_.contains(volume))
-            return told("its part of " + name_of(volume) +
-                        " could not be read, and may be whole: " +
-                        "start the box again when what keeps it from reading is mended; or say "
-                        "--force");
-        unclaimed[volume] = name_of(volume);
+            return "its part of " + name_of(volume) +
+                   " could not be read, and may be whole: start the box again when what keeps it "
+                   "from reading is mended; or say --force";
+        // Where a part was made anew beside it, both go.
+        auto& both = unclaimed[volume];
+        if (both.volume.empty()) both.volume = name_of(volume);
+        both.octets += part.size;
     }
-    if (unclaimed.empty()) return told(std::nullopt);  // as was wished
+    return std::nullopt;
+}
+
+void ControllerNode::clean_box(const std::string& name, bool force, const Cleaned& told) {
+    auto refuse = [&](const std::string& why) { told(why, {}); };
+    auto* box = find_box(name);
+    if (box == nullptr) return refuse("there is no box " + name);
+    if (!box->is_up()) return refuse(name + " is not up: " + box->trouble());
+    // Its parts are made before it is known.
+    if (!names_taken_.empty())
+        return refuse("volume " + *names_taken_.begin() + " is being made: ask again when it is");
+    const auto identity = *box->identity();
+    Unclaimed unclaimed;
+    if (const auto refusal = find_unclaimed(*box, force, unclaimed)) return refuse(*refusal);
+    if (unclaimed.empty()) return told(std::nullopt, {});  // as was wished
     auto refusal = std::make_shared<Refusal>();
-    auto round = Round::make([this, identity, refusal, told = std::move(told), alive = alive_] {
+    auto removed = std::make_shared<std::vector<RemovedPart>>();
+    auto round = Round::make([this, identity, refusal, removed, told, alive = alive_] {
         auto* found = *alive ? find_box(identity) : nullptr;
-        if (found == nullptr) return told("it was removed meanwhile");
-        found->describe([this, identity, told, refusal, alive](bool) {
-            if (!*alive) return told(*refusal);
+        if (found == nullptr) return told("it was removed meanwhile", *removed);
+        found->describe([this, identity, told, refusal, removed, alive](bool) {
+            if (!*alive) return told(*refusal, *removed);
             // Volumes knew what it had, and may be asked to give it a place.
             if (auto* cleaned = find_box(identity); cleaned != nullptr && cleaned->is_up())
                 for (const auto& [each, volume] : volumes_)
                     if (!claims(each, identity)) volume->box_up(*cleaned);
-            told(*refusal);
+            told(*refusal, *removed);
         });
     });
-    for (const auto& [volume, volume_name] : unclaimed) {
+    for (const auto& each : unclaimed) {
         auto address = box->whole();
-        address.volume = volume;
-        const auto part = "its part of " + volume_name;
+        address.volume = each.first;
+        const auto part = "its part of " + each.second.volume;
         box->send(wire::ArrayAction::delete_part, address, {},
-                  [this, part, refusal, identity, step = round->step(),
-                   alive = alive_](std::optional<wire::ArrayAnswer> answer) {
+                  [this, part, leaves = each.second, refusal, removed, identity,
+                   step = round->step(), alive = alive_](std::optional<wire::ArrayAnswer> answer) {
                       // Somebody else has seen to it meanwhile.
                       const bool gone =
                           answer && answer->outcome == wire::ArrayOutcome::wrong_volume;
@@ -92,6 +104,8 @@ void ControllerNode::clean_box(const std::string& name, bool force, Told told) {
                           *refusal = part + ": " + raid::to_text(answer->outcome);
                       else if (*alive)
                           note("", box_name(identity), part + " is removed: nobody claims it");
+                      if (answer && answer->outcome == wire::ArrayOutcome::done)
+                          removed->push_back(leaves);
                       step();
                   });
     }

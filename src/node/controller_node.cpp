@@ -108,8 +108,13 @@ void ControllerNode::remembered(Result<void> outcome) {
     --commits_;
     auto fail = [this](Error why) { std::exchange(start_, nullptr)->told(why); };
     if (!outcome) return fail(outcome.error());
-    auto known = read_controller_records(start_->reading.records);
-    if (!known) return fail(known.error());
+    const auto& records = start_->reading.records;
+    auto unreadable = [&](const std::string& record, Error why) {
+        unreadable_ = record;
+        fail(why);
+    };
+    auto known = read_controller_records(records);
+    if (!known) return unreadable(records[known.error().where - 1].first, known.error());
     cluster_ = known->cluster ? known->cluster->cluster
                               : wire::ClusterIdentity{octets_of_chance<16>(world_)};
     controller_ = known->cluster ? known->cluster->controller : octets_of_chance<16>(world_);
@@ -122,11 +127,11 @@ void ControllerNode::remembered(Result<void> outcome) {
     if (auto opened = open(); !opened) return fail(opened.error());
     for (const auto& [identity, volume] : known->volumes) {
         if (auto added = add_volume(volume, known->of_volumes[identity]); !added)
-            return fail(added.error());
+            return unreadable(raid::volume_record_name(identity), added.error());
     }
     for (const auto& [identity, record] : box_records_) {
         auto address = iscsi::parse_portal(raid::text_of_field(record.address));
-        if (!address) return fail(address.error());
+        if (!address) return unreadable(box_record_name(identity), address.error());
         boxes_[identity] = std::make_unique<ControllerBox>(world_, transport_, box_owner(),
                                                            raid::text_of_field(record.name),
                                                            *address, options_.key, identity);

@@ -63,6 +63,8 @@ public:
     /// Listens, takes office, and remembers; told when it serves. `access_denied`: another
     /// controller is in office. A standby waits until none is.
     void start(std::function<void(Result<Address>)> told);
+    /// Of a start that failed: the record of the store for which it did, by its name. "": for none.
+    const std::string& unreadable_record() const { return unreadable_; }
     /// Where it listens; from start() on.
     const Address& address() const { return address_; }
     /// While it waits: for what, a sentence.
@@ -78,8 +80,9 @@ public:
     void add_box(const std::string& name, const Address& address, bool join, Told told);
     void remove_box(const std::string& name, Told told);
     /// Removes the parts that no volume claims. `force`: also of volumes that could be assembled
-    /// from what boxes have.
-    void clean_box(const std::string& name, bool force, Told told);
+    /// from what boxes have. Told with what is gone, also where that is not all of them.
+    using Cleaned = std::function<void(Refusal, const std::vector<RemovedPart>&)>;
+    void clean_box(const std::string& name, bool force, const Cleaned& told);
     struct VolumeWishes {
         std::string name;
         raid::Level level{};
@@ -171,6 +174,7 @@ private:
     Result<void> add_volume(const wire::ArrayVolume& volume, const raid::VolumeRecords& records);
     void added(std::uint64_t number, Refusal refusal);
     void keep_box(std::uint64_t number);
+    void look_who_is_there(std::uint64_t number, Error why);
     void joined(wire::ClusterIdentity cluster, wire::Epoch epoch,
                 const std::function<void(bool)>& told);
     void make_volume(const VolumeWishes& wishes, Told told);
@@ -196,6 +200,8 @@ private:
     bool claims(const wire::VolumeIdentity& volume, const wire::BoxIdentity& box) const;
     std::string name_of(const wire::VolumeIdentity& volume) const;
     bool could_assemble(const wire::VolumeIdentity& volume) const;
+    using Unclaimed = std::map<wire::VolumeIdentity, RemovedPart>;
+    Refusal find_unclaimed(const ControllerBox& box, bool force, Unclaimed& unclaimed) const;
     bool counts_on(const wire::VolumeIdentity& volume, const wire::BoxIdentity& box) const;
     /// A sentence with the numbers, if it does.
     static Refusal lacks_room(const ControllerBox& box, std::uint64_t octets);
@@ -226,6 +232,7 @@ private:
     std::vector<std::unique_ptr<BoxWindows>> spare_windows_;  ///< outlive the links
     std::unique_ptr<ArrayLinks> links_;
     std::shared_ptr<Start> start_;
+    std::string unreadable_;
     wire::ClusterIdentity cluster_{};
     wire::Epoch epoch_{};
     Octets<16> controller_{};

@@ -34,6 +34,12 @@ struct BoxReport {
     std::vector<std::string> unclaimed;  ///< the same, where the volume does not count the part
 };
 
+/// A part that no volume claimed, and that is gone.
+struct RemovedPart {
+    std::string volume;        ///< its name, or its digits where nobody knows that
+    std::uint64_t octets = 0;  ///< of the box's room that it took
+};
+
 struct VolumeReport {
     std::string name;
     raid::VolumeStatus status;

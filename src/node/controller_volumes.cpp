@@ -80,8 +80,7 @@ Result<void> ControllerNode::add_volume(const wire::ArrayVolume& volume,
 
 ControllerNode::Refusal ControllerNode::plan_creation(const VolumeWishes& wishes,
                                                       Creation& creation) {
-    if (!wire::is_array_name(wishes.name))
-        return "'" + wishes.name + "' is no name for a volume: small letters, digits, '-' and '.'";
+    if (!wire::is_array_name(wishes.name)) return wire::why_no_array_name(wishes.name, "a volume");
     if (find_volume(wishes.name) != nullptr || names_taken_.contains(wishes.name))
         return "there is a volume " + wishes.name + " already";
     if (volumes_.size() >= volumes_max) return "there are too many volumes";

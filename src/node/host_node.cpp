@@ -61,6 +61,7 @@ HostNode::HostNode(World& world, Options options, Holder holder)
     : world_(world),
       options_(std::move(options)),
       holder_(std::move(holder)),
+      began_(world.now()),
       device_(verbs::make_device(world, {})),
       links_(std::make_unique<ArrayLinks>(world, *device_, options_.links)),
       transport_(make_transport(world, options_.over_rdma)),
@@ -127,7 +128,7 @@ void HostNode::begin(const std::string& bind_to, const std::string& own_address)
                                .port = listener_->address().port},
         VolumeSession::Holder{
             .welcomed = [this](const wire::HostWelcome& welcome) { welcomed(welcome); },
-            .lost = [this](const std::string& why) { lost(why); }});
+            .lost = [this](const std::string& why, VolumeSession::Hope hope) { lost(why, hope); }});
 }
 
 void HostNode::welcomed(const wire::HostWelcome& welcome) {
@@ -151,8 +152,15 @@ void HostNode::heard(const wire::HostNews& news) {
     news.may_come ? links_->let_in(*self_, box) : links_->bar(*self_, box);
 }
 
-void HostNode::lost(const std::string& why) {
-    if (holder_.opened) return end(why);
+void HostNode::lost(const std::string& why, VolumeSession::Hope hope) {
+    if (holder_.opened) {
+        const bool waits =
+            hope == VolumeSession::Hope::some && world_.now() - began_ < options_.opening_patience;
+        if (!waits) return end(why);
+        if (!std::exchange(told_to_wait_, true) && holder_.news)
+            holder_.news(why + "; asking again for a while");
+        return;
+    }
     disk_->lost();
     if (std::exchange(attached_, false) && holder_.news)
         holder_.news("the controller is lost: " + why);

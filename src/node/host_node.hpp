@@ -27,6 +27,9 @@ public:
         /// same is told to boxes where it is all addresses. No port: any.
         Address listen{};
         std::string reach{};  ///< not empty: what boxes are told instead
+        /// How long to ask again, at first, where none of several controllers is in office, or the
+        /// one that is waits for boxes: it may have taken over just now.
+        Duration opening_patience = std::chrono::seconds(30);
         HostDisk::Options disk{};
         ArrayLinks::Options links{};
     };
@@ -65,12 +68,14 @@ private:
     void begin(const std::string& bind_to, const std::string& own_address);
     void welcomed(const wire::HostWelcome& welcome);
     void heard(const wire::HostNews& news);
-    void lost(const std::string& why);
+    void lost(const std::string& why, VolumeSession::Hope hope);
     void end(const std::string& why);
 
     World& world_;
     Options options_;
     Holder holder_;
+    Instant began_;
+    bool told_to_wait_ = false;
     std::unique_ptr<verbs::Device> device_;
     std::unique_ptr<ArrayLinks> links_;
     std::unique_ptr<Listener> listener_;

@@ -5,6 +5,7 @@
 
 #include "base/error_text.hpp"
 #include "iscsi/command_fate.hpp"
+#include "node/array_address.hpp"
 
 namespace weft::node {
 
@@ -103,7 +104,10 @@ VolumeSession::VolumeSession(World& world, std::shared_ptr<IscsiTransport> trans
       options_(std::move(options)),
       holder_(std::move(holder)),
       retry_(world.make_timer([this] { begin(); })),
-      unheard_(world.make_timer([this] { break_off(); })),
+      unheard_(world.make_timer([this] {
+          trouble_ = Answer{.sentence = "it says nothing"};
+          break_off();
+      })),
       pause_(first_pause),
       welcome_patience_(first_welcome_of_several) {
     retry_->set(world_.now());
@@ -169,7 +173,7 @@ void VolumeSession::greeting_ended(const iscsi::CommandEnd& end) {
         unheard_->cancel();
         pause_ = first_pause;
         welcome_patience_ = first_welcome_of_several;
-        tried_ = 0;
+        begin_round();
         welcomed_ = true;
         attempt_->initiator->works();
         return holder_.welcomed(*welcome);
@@ -178,8 +182,11 @@ void VolumeSession::greeting_ended(const iscsi::CommandEnd& end) {
     const bool passes = kind == iscsi::FateKind::again || kind == iscsi::FateKind::later;
     if (!welcome && passes && ++attempt_->greeting.attempts < attempts_max)
         return session().submit_later(attempt_->greeting);
-    trouble_ = welcome ? sentence_of(welcome->outcome)
-                       : "what answers there is not the controller of a volume";
+    trouble_ = welcome ? Answer{.sentence = sentence_of(welcome->outcome),
+                                .from = From::in_office,
+                                .hope = welcome->outcome == wire::HostOutcome::later ? Hope::some
+                                                                                     : Hope::none}
+                       : Answer{.sentence = "what answers there is not the controller of a volume"};
     // From inside an answer the session cannot be ended.
     world_.defer([this, alive = alive_, attempt = attempt_] {
         if (*alive && attempt == attempt_) session().drop({.code = Code::access_denied});
@@ -191,17 +198,20 @@ void VolumeSession::gave_up(Error why) {
     auto over = std::exchange(attempt_, nullptr);
     world_.defer([over] {});  // it is calling us
     auto& ended = over->initiator->session();
-    const auto sentence = sentence_for(why, ended.login_status());
+    const auto answer = answer_for(why, ended.login_status());
     const bool was_welcome = std::exchange(welcomed_, false);
-    tried_ = was_welcome ? 1 : tried_ + 1;
+    take(answer);
     at_ = (at_ + 1) % options_.controllers.size();
     const bool all_tried = tried_ >= options_.controllers.size();
     // Who has another to ask does so at once, before it is bad news.
-    if (!leaving_ && (was_welcome || all_tried)) holder_.lost(sentence);
+    if (!leaving_ && (was_welcome || all_tried)) {
+        const auto said = was_welcome ? answer : of_them_all(answer);
+        holder_.lost(said.sentence, said.hope);
+    }
     ended.give_up(why);
     if (leaving_) return;
     if (!all_tried) return retry_->set(world_.now());
-    tried_ = 0;
+    begin_round();
     welcome_patience_ =
         std::min(welcome_patience_ + more_welcome_of_several, longest_welcome_of_several);
     retry_->set(world_.now() + pause_);
@@ -209,12 +219,35 @@ void VolumeSession::gave_up(Error why) {
                       options_.controllers.size() > 1 ? longest_pause_of_several : longest_pause);
 }
 
-std::string VolumeSession::sentence_for(Error why, wire::LoginStatus status) {
-    if (!trouble_.empty()) return std::exchange(trouble_, {});
-    if (status == wire::LoginStatus::not_found) return "there is no volume of that name";
+VolumeSession::Answer VolumeSession::answer_for(Error why, wire::LoginStatus status) {
+    if (trouble_) return *std::exchange(trouble_, std::nullopt);
+    if (status == wire::LoginStatus::not_found)
+        return {.sentence = "there is no volume of that name", .from = From::in_office};
     if (status == wire::LoginStatus::service_unavailable)
-        return "the controller there is not in office, or has only begun";
-    return to_text(why);
+        return {.sentence = "the controller there is not in office, or has only begun"};
+    return {.sentence = to_text(why)};
+}
+
+void VolumeSession::begin_round() {
+    tried_ = 0;
+    in_office_.reset();
+    others_.clear();
+}
+
+void VolumeSession::take(const Answer& answer) {
+    ++tried_;
+    if (answer.from == From::in_office)
+        in_office_ = answer;
+    else
+        others_ += (others_.empty() ? "" : "; ") + written(options_.controllers[at_]) + ": " +
+                   answer.sentence;
+}
+
+/// What counts is what the one in office says; what the others say, where there is none.
+VolumeSession::Answer VolumeSession::of_them_all(const Answer& last) const {
+    if (options_.controllers.size() == 1) return {.sentence = last.sentence, .hope = Hope::none};
+    if (in_office_) return *in_office_;
+    return {.sentence = "no controller is in office: " + others_, .hope = Hope::some};
 }
 
 void VolumeSession::break_off() {

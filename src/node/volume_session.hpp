@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,12 +29,14 @@ public:
         /// A command that takes longer is broken off, and may be sent again.
         Duration command_patience = std::chrono::seconds(60);
     };
+    /// Whether it may help to wait: where one of several controllers is about to take office.
+    enum class Hope : std::uint8_t { none, some };
     struct Holder {
         /// For the first time, or again.
         std::function<void(const wire::HostWelcome&)> welcomed;
         /// session() is over; its commands end after this. Told also where there never was one,
         /// with none of the controllers: `why` is a sentence.
-        std::function<void(const std::string& why)> lost;
+        std::function<void(const std::string& why, Hope hope)> lost;
     };
 
     /// Nothing is told from inside, and it must not be destroyed from inside what it tells.
@@ -57,12 +60,22 @@ public:
 private:
     class Greeting;
     struct Attempt;
+    enum class From : std::uint8_t { another, in_office };
+    /// What one of the controllers, or what is in its place, had to say.
+    struct Answer {
+        std::string sentence;
+        From from = From::another;
+        Hope hope = Hope::none;
+    };
 
     void begin();
     void say_hello();
     void greeting_ended(const iscsi::CommandEnd& end);
     void gave_up(Error why);
-    std::string sentence_for(Error why, wire::LoginStatus status);
+    Answer answer_for(Error why, wire::LoginStatus status);
+    void begin_round();
+    void take(const Answer& answer);
+    Answer of_them_all(const Answer& last) const;
 
     World& world_;
     std::shared_ptr<IscsiTransport> transport_;
@@ -70,9 +83,11 @@ private:
     Holder holder_;
     std::shared_ptr<Attempt> attempt_;  ///< none between two
     wire::HostSession number_{};        ///< of the last session there was
-    std::string trouble_;               ///< why we end the session ourselves
+    std::optional<Answer> trouble_;     ///< why we end the session ourselves
     std::size_t at_ = 0;                ///< which of the controllers
     std::size_t tried_ = 0;             ///< in vain, one after the other
+    std::optional<Answer> in_office_;   ///< of those that were tried
+    std::string others_;                ///< what the rest of them said, and where
     std::unique_ptr<Timer> retry_;
     std::unique_ptr<Timer> unheard_;  ///< of several controllers this one says nothing
     Duration pause_;

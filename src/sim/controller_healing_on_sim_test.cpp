@@ -298,12 +298,12 @@ TEST(ControllerHealing, RefusesWhatMakesNoSense) {
     EXPECT_EQ(add("2", ArrayCluster::box_address("oak")),
               "'2' is no name for a box: it could be taken for a place");
     EXPECT_EQ(add("OAK", ArrayCluster::box_address("oak")),
-              "'OAK' is no name for a box: small letters, digits, '-' and '.'");
+              "'OAK' is no name for a box: small letters, digits, '-' and '.', 63 at most");
     array.start_box("fir");
     EXPECT_TRUE(add("yew", ArrayCluster::box_address("fir"))) << "fir is not called yew";
     EXPECT_TRUE(add("yew", Address::tcp("10.0.0.77", 1))) << "nobody is there";
     EXPECT_EQ(array.create("Photos", Level::raid5, {"oak", "elm", "ash"}),
-              "'Photos' is no name for a volume: small letters, digits, '-' and '.'");
+              "'Photos' is no name for a volume: small letters, digits, '-' and '.', 63 at most");
     EXPECT_EQ(array.create("photos", Level::raid5, {"oak", "elm"}),
               "RAID 5 has 3 to 17 boxes, and not 2");
     EXPECT_EQ(array.create("photos", Level::raid5, {"oak", "elm", "yew"}), "there is no box yew");

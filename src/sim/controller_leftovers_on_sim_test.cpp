@@ -42,8 +42,7 @@ TEST(ControllerLeftovers, RemovesWhatNoVolumeClaimsWhenAsked) {
     ScribbledArray array(8);
     auto& controller = *array.controller;
     auto clean = [&](const std::string& name, bool force = false) {
-        return array.refusal_of(
-            [&](auto told) { controller.clean_box(name, force, std::move(told)); });
+        return array.clean(name, force);
     };
     auto report = [&](const std::string& name) {
         for (auto& box : controller.boxes())
@@ -65,7 +64,12 @@ TEST(ControllerLeftovers, RemovesWhatNoVolumeClaimsWhenAsked) {
     EXPECT_EQ(report("elm").unclaimed, std::vector<std::string>{"photos"});
     EXPECT_TRUE(report("elm").volumes.empty());
     EXPECT_EQ(clean("bay"), std::nullopt);
+    EXPECT_TRUE(array.removed.empty());
+    const auto taken = report("elm").size - report("elm").free;
     EXPECT_EQ(clean("elm"), std::nullopt);
+    ASSERT_EQ(array.removed.size(), 1u);
+    EXPECT_EQ(array.removed[0].volume, "photos");
+    EXPECT_EQ(array.removed[0].octets, taken);
     EXPECT_TRUE(report("elm").unclaimed.empty());
     EXPECT_EQ(report("elm").free, report("elm").size);
     array.check();
@@ -120,13 +124,15 @@ TEST(ControllerLeftovers, ShowsAPartThatIsDamagedAndNobodyClaims) {
     array.start_box("elm");
     ASSERT_TRUE(array.run_until([&] { return report().up; }));
     EXPECT_EQ(report().unclaimed, std::vector<std::string>{"photos"});
-    EXPECT_LT(report().free, report().size);
+    const auto taken = report().size - report().free;
+    EXPECT_GT(taken, 0u);
     refusal = array.refusal_of(
         [&](auto told) { controller.replace_member("photos", "bay", "elm", std::move(told)); });
     EXPECT_EQ(refusal, "elm has an old part of photos: weft box clean elm removes it");
-    refusal =
-        array.refusal_of([&](auto told) { controller.clean_box("elm", false, std::move(told)); });
+    refusal = array.clean("elm", false);
     EXPECT_FALSE(refusal) << *refusal;
+    ASSERT_EQ(array.removed.size(), 1u);
+    EXPECT_EQ(array.removed[0].octets, taken);
     EXPECT_TRUE(report().unclaimed.empty());
     EXPECT_EQ(report().free, report().size);
     EXPECT_FALSE(array.world.disks().contains(path));
@@ -148,10 +154,7 @@ TEST(ControllerLeftovers, KeepsWhatCouldStillBeAssembledUnlessForced) {
     ASSERT_TRUE(array.run_until([&] {
         return std::ranges::all_of(controller.boxes(), [](const auto& box) { return box.up; });
     }));
-    auto clean = [&](const std::string& name, bool force) {
-        return array.refusal_of(
-            [&](auto told) { controller.clean_box(name, force, std::move(told)); });
-    };
+    auto clean = [&](const std::string& name, bool force) { return array.clean(name, force); };
     EXPECT_EQ(clean("oak", false),
               "boxes that are up have all of photos: assemble it, and delete it then if that is "
               "wished; or say --force");

@@ -394,6 +394,33 @@ private:
     std::unique_ptr<Listener> listener_;
 };
 
+TEST_P(HostTest, HearsTheOneInOfficeAndNotADeadOneThatIsAskedLast) {
+    volume = "music";
+    controllers = {HostController::where(), Address::tcp("10.0.0.1", 9)};
+    attach();
+    EXPECT_EQ(**opened, "there is no volume of that name");
+}
+
+TEST_P(HostTest, AsksAgainWhereOneOfSeveralMayTakeOfficeSoon) {
+    const Mute mute(world);
+    controllers = {HostController::where(), Mute::where()};
+    controller.refuse_hello = true;
+    auto timer = world.host("10.0.0.1").make_timer([this] { controller.refuse_hello = false; });
+    timer->set(world.now() + std::chrono::seconds(7));
+    attach();
+    EXPECT_FALSE(*opened) << **opened;
+    ASSERT_EQ(news.size(), 1u) << "that it waits, once";
+    TearDown();
+    opened.reset();
+    controller.halt();
+    const auto began = world.now();
+    attach();
+    ASSERT_TRUE(*opened);
+    EXPECT_TRUE((*opened)->starts_with("no controller is in office: 10.0.0.1:3260: ")) << **opened;
+    EXPECT_TRUE((*opened)->ends_with("; 10.0.0.2:3260: it says nothing")) << **opened;
+    EXPECT_NEAR(std::chrono::duration<double>(world.now() - began).count(), 40, 15);
+}
+
 /// It is paused perhaps, and the other has taken office meanwhile: who waits for it waits in vain.
 TEST_P(HostTest, DoesNotWaitLongForAControllerThatSaysNothing) {
     const Mute mute(world);

@@ -129,6 +129,9 @@ public:
         // told that the file is busy, without having waited: one of them has changed it then.
         const auto mode = ask("PRAGMA journal_mode=WAL");
         if (!mode && mode.error().code != Code::exhausted) return mode.error();
+        // Every commit ends in the file itself: people copy that one, and leave behind the log of a
+        // controller that was killed. Answered with a row, as the mode is.
+        WEFT_TRY([[maybe_unused]] auto pages, ask("PRAGMA wal_autocheckpoint=1"));
         return run("PRAGMA synchronous=FULL");
     }
 

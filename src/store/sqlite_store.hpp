@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A controller's records in one SQLite file: changed together or not at all, and on stable storage
-// when a change is told as done (write-ahead log, synchronous=FULL). SQLite waits for the disk, so
-// it is called on a thread of the file engine's, one request after another.
+// when a change is told as done (write-ahead log, synchronous=FULL). The log is moved into the file
+// after each, so that a copy of the file alone has them all. SQLite waits for the disk, so it is
+// called on a thread of the file engine's, one request after another.
 #pragma once
 
 #include <functional>

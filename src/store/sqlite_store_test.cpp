@@ -170,6 +170,21 @@ TEST_F(SqliteStoreTest, HasWhatItSaidIsKeptAfterItsProcessWasKilled) {
     EXPECT_EQ(read(*store), (Records{{"cluster", store_octets("ours")}}));
 }
 
+/// With a standby beside it, and while both still have the file open.
+TEST_F(SqliteStoreTest, HasAllOfItInTheOneFileThatPeopleCopy) {
+    auto store = open(), standby = open();
+    const auto epoch = elect(*store);
+    for (const auto* word : {"one", "two", "three"}) {
+        ASSERT_TRUE(commit(*store, epoch, {{"cluster", store_octets(word)}}));
+        const auto copy = folder_ + "/copy-" + word;
+        std::filesystem::copy_file(path(), copy);
+        auto copied = std::move(*SqliteStore::open(*world_, copy));
+        EXPECT_EQ(read(*copied), (Records{{"cluster", store_octets(word)}}));
+        EXPECT_GT(elect(*copied), epoch);
+        EXPECT_EQ(read(*standby), (Records{{"cluster", store_octets(word)}}));
+    }
+}
+
 /// What a controller before leases left behind.
 TEST_F(SqliteStoreTest, TakesOverAFileOfBeforeThereWereLeases) {
     sqlite3* file = nullptr;

@@ -12,15 +12,28 @@ inline std::string box_target_name(std::string_view box) {
 }
 inline constexpr const char* controller_initiator_name = "iqn.2026-11.io.weft:controller";
 
+inline constexpr std::size_t array_name_max = 63;
+
 /// Names of boxes and volumes end iSCSI names, which have no capitals and few signs.
 constexpr bool is_array_name(std::string_view name) {
-    if (name.empty() || name.size() > 63) return false;
+    if (name.empty() || name.size() > array_name_max) return false;
     for (char letter : name) {
         const bool fine = (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') ||
                           letter == '-' || letter == '.';
         if (!fine) return false;
     }
     return true;
+}
+
+/// Of one that is none, a sentence: `what` it cannot be the name of. However long it is, that is
+/// not.
+inline std::string why_no_array_name(std::string_view name, const char* what) {
+    const auto most = std::to_string(array_name_max);
+    if (name.size() > array_name_max)
+        return "a name of " + std::to_string(name.size()) + " characters is too long for " + what +
+               ": it may have " + most;
+    return "'" + std::string(name) + "' is no name for " + what +
+           ": small letters, digits, '-' and '.', " + most + " at most";
 }
 
 /// A box's name stands where a place in a volume may stand as well, and that is a number.

@@ -101,7 +101,8 @@ class Corner(unittest.TestCase):
         self.create()
         self.cluster.boxes["ash"].kill()
         self.cluster.wait_until(VOLUME, lambda status: status["state"] == "degraded")
-        self.cluster.tell("box", "clean", "oak")  # there is nothing to do: it is as was wished
+        nothing = self.cluster.tell("box", "clean", "oak")  # it is as was wished
+        self.assertEqual(nothing["removed"], [])
         self.cluster.tell("volume", "delete", VOLUME)
         self.cluster.boxes["ash"].start()
         self.wait_for(lambda: self.box("ash")["up"], "ash comes back")
@@ -110,7 +111,9 @@ class Corner(unittest.TestCase):
         said = subprocess.run([WEFT, "box", "list", "--controller",
                                self.cluster.controller.address()], capture_output=True, text=True)
         self.assertIn("  a part of photos that no volume claims: weft box clean ash\n", said.stdout)
-        self.cluster.tell("box", "clean", "ash")
+        taken = self.box("ash")["size"] - self.box("ash")["free"]
+        self.assertEqual(self.cluster.tell("box", "clean", "ash")["removed"],
+                         [{"volume": VOLUME, "bytes": taken}])
         self.assertEqual(self.box("ash")["unclaimed"], [])
         self.assertEqual(self.box("ash")["free"], self.box("ash")["size"])
         self.assertEqual([path.name for path in (self.path / "ash").glob("part-*")], [])

@@ -1,13 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """An array of real processes, managed from the command line, and by those who may not."""
+import contextlib
 import json
 import os
 import pathlib
+import shutil
 import signal
 import socket
+import socketserver
+import sqlite3
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
 
@@ -156,12 +161,27 @@ class Array(unittest.TestCase):
                       self.weft("volume", "create", "papers", "--level", "5", "--boxes",
                                 "oak,ash,bay", "--size", "8M", "--consistency", "none"))
 
+    def start_letters(self):
+        """What says something else to everybody who comes; where it listens."""
+        class Letters(socketserver.BaseRequestHandler):
+            def handle(self):
+                self.request.sendall(b"Dear reader, welcome to this port.\r\n" * 10)
+        server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Letters)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        return "127.0.0.1:%d" % server.server_address[1]
+
     def test_what_makes_no_sense_is_refused_in_a_sentence(self):
         oak = f"127.0.0.1:{self.ports['oak']}"
         for words, sentence in (
                 (("box", "add", "Oak", oak), "'Oak' is no name for a box"),
-                (("box", "add", "yew", oak), "yew at " + oak + ": "),
-                (("box", "add", "yew", f"127.0.0.1:{free_port()}"), "Connection refused"),
+                (("volume", "create", "p" * 64, "--level", "5", "--boxes", "oak"),
+                 "a name of 64 characters is too long for a volume: it may have 63"),
+                (("box", "add", "yew", oak), f"yew at {oak}: the box there is called oak"),
+                (("box", "add", "yew", self.controller), "listens there, and no box"),
+                (("box", "add", "yew", self.start_letters()), "there is no box of Weft: "),
+                (("box", "add", "yew", f"127.0.0.1:{free_port()}"), "nothing listens there: "),
                 (("box", "remove", "yew"), "there is no box yew"),
                 (("volume", "status", "photos"), "there is no volume photos"),
                 (("volume", "create", "p", "--level", "5", "--boxes", "oak"), "RAID 5 has 3"),
@@ -225,20 +245,54 @@ class Array(unittest.TestCase):
         self.start_box("elm", "--key", self.path("other"))
         self.weft("box", "add", "oak", f"127.0.0.1:{self.ports['oak']}")
         for name in ("elm", "ash"):  # ash knows none
-            self.weft("box", "add", name, f"127.0.0.1:{self.ports[name]}", status=1)
+            said = self.weft("box", "add", name, f"127.0.0.1:{self.ports[name]}", status=1)
+            self.assertIn("it is there, and refuses this controller", said)
         self.assertEqual([box["name"] for box in self.ask("box", "list")], ["oak"])
 
     def test_the_controller_leaves_when_asked_to(self):
         self.make_volume()
         self.assertEqual(self.processes.pop("controller").stop(signal.SIGINT), 0)
 
-    def test_a_state_of_something_else_is_refused(self):
-        pathlib.Path(self.path("letter")).write_text("Dear reader, " * 100)
-        done = subprocess.run([WEFT, "controller", "serve", "--state", self.path("letter"),
+    def refusal_of_state(self, name):
+        done = subprocess.run([WEFT, "controller", "serve", "--state", self.path(name),
                                "--listen", "127.0.0.1:0"], capture_output=True, text=True,
                               timeout=PATIENCE)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("it is no state of a controller", done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        return done.stderr
+
+    def test_a_state_of_something_else_is_refused(self):
+        pathlib.Path(self.path("letter")).write_text("Dear reader, " * 100)
+        self.assertIn("it is no state of a controller", self.refusal_of_state("letter"))
+
+    def test_a_copy_of_the_state_of_a_controller_that_was_killed_has_it_all(self):
+        self.make_volume()
+        self.processes.pop("controller").stop(signal.SIGKILL)
+        shutil.copy(self.path("state"), self.path("copy"))
+        for name in os.listdir(self.folder.name):
+            if name.startswith("state"):
+                os.remove(self.path(name))
+        os.rename(self.path("copy"), self.path("state"))
+        self.start_controller()
+        self.wait_for(lambda: self.state() == "healthy")
+
+    def test_a_state_that_is_damaged_is_named_with_the_record(self):
+        self.make_volume()
+        self.processes.pop("controller").stop()
+        for wanted in ("boxes/", "volumes/", "cluster"):
+            shutil.copy(self.path("state"), self.path("damaged"))
+            with contextlib.closing(sqlite3.connect(self.path("damaged"))) as state, state:
+                name, body = next(row for row in state.execute("SELECT name, body FROM records")
+                                  if row[0].startswith(wanted))
+                state.execute("UPDATE records SET body = ? WHERE name = ?",
+                              (body[:20] + bytes([body[20] ^ 1]) + body[21:], name))
+            said = self.refusal_of_state("damaged")
+            self.assertIn(f"{self.path('damaged')}: its record '{name}' is damaged", said)
+        with open(self.path("state"), "r+b") as file:
+            for page in range(1, os.path.getsize(self.path("state")) // 4096):
+                file.seek(page * 4096)
+                file.write(b"\xff" * 4096)
+        self.assertIn(f"{self.path('state')}: it is ", self.refusal_of_state("state"))
 
 
 if __name__ == "__main__":

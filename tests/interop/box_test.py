@@ -200,6 +200,16 @@ class BoxServe(unittest.TestCase):
         self.assertEqual(
             self.refusal("--name", "Oak!", "--data", self.data, "--size", "1G"),
             "weft: a box's name has small letters, digits, '-' and '.', 63 at most")
+        folder = self.data.parent / "elm"
+        for name in ("Elm", "7"):
+            self.refusal("--name", name, "--data", folder, "--size", "1G")
+        for key, why in (("/dev/zero", "a key has at most 4096 octets"),
+                         ("/dev/null", "a key has at least 16 octets"),
+                         (folder / "key", "it cannot be read")):
+            self.assertEqual(
+                self.refusal("--name", "elm", "--data", folder, "--size", "1G", "--key", key),
+                f"weft: {key}: {why}")
+        self.assertFalse(folder.exists(), "what is refused leaves nothing behind")
         nowhere = self.data / "no" / "where"
         self.assertEqual(self.refusal("--name", "oak", "--data", nowhere, "--size", "1G"),
                          f"weft: {nowhere}: {os.strerror(2)}")

@@ -199,6 +199,22 @@ class Sqlite(TakeoverCase):
         self.wait_for_office(first)
         self.finish()
 
+    def test_a_host_that_attaches_amid_a_takeover_waits_for_the_next_in_office(self):
+        first, second = self.cluster.controller, self.cluster.standbys["standby"]
+        self.wait_for_office(first)
+        first.kill()
+        self.cluster.attach(VOLUME, "another", "--nbd-unix", self.path / "another.sock")
+        self.wait_for_office(second)
+        # One of them is dead, and has no say in what there is.
+        for pair in ((first, second), (second, first)):
+            done = subprocess.run(
+                [WEFT, "host", "attach", "music", "--nbd-unix", self.path / "music.sock",
+                 "--controller", ",".join(each.address() for each in pair)],
+                capture_output=True, text=True, timeout=60)
+            self.assertEqual((done.returncode, done.stderr),
+                             (1, "weft: there is no volume of that name\n"))
+        self.finish()
+
     def test_a_second_controller_that_does_not_wait_is_refused(self):
         command = [word for word in self.cluster.standbys["standby"].command if word != "--standby"]
         command[command.index("--listen") + 1] = "127.0.0.1:0"

@@ -57,8 +57,18 @@ public:
         EXPECT_EQ(status("photos").scrub.done, status("photos").scrub.to_do);
     }
 
+    std::optional<std::string> clean(const std::string& name, bool force) {
+        return refusal_of([&](const node::ControllerNode::Told& told) {
+            controller->clean_box(name, force, [this, told](auto refusal, const auto& parts) {
+                removed = parts;
+                told(refusal);
+            });
+        });
+    }
+
     BlockDevice* disk = nullptr;
     std::vector<std::byte> shadow;
+    std::vector<node::RemovedPart> removed;  ///< when a box was cleaned last
 };
 
 }  // namespace weft::test
