@@ -52,6 +52,8 @@ void BoxPart::completed(Result<void> outcome) {
 void BoxPart::open_journal() {
     raid::JournaledDisk::Options options;
     options.journal.groups = group_commit_;
+    if (stage_ == Stage::creating)
+        options.journal_number = static_cast<std::uint32_t>(world_.random());
     options.journal.marks_wait = [this] { marks_timer_->set(world_.now() + marks_wait_for); };
     journaled_ = std::make_unique<raid::JournaledDisk>(*disk_, superblock_, options);
     marks_timer_ = world_.make_timer([this] { journaled_->write_marks(); });

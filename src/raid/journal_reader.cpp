@@ -147,7 +147,13 @@ void JournalReader::begin_record() {
 }
 
 bool JournalReader::is_next(const wire::ArrayJournalRecord& record) const {
-    return record.sequence == image_.next_sequence && record.run >= last_run_;
+    return record.sequence == image_.next_sequence && is_of_this_journal(record.run);
+}
+
+/// Or of one run more than the checkpoint knows of, if it is not the last there was.
+bool JournalReader::is_of_this_journal(std::uint64_t run) const {
+    const auto known = image_.checkpoint.head.run;
+    return run >> 32 == known >> 32 && run >= last_run_ && run <= known + 1;
 }
 
 void JournalReader::take_head() {
@@ -230,7 +236,7 @@ bool JournalReader::shows_loss(ConstBuffer octets) const {
     for (; !octets.empty(); octets = octets.subspan(journal_block)) {
         const auto record = decode<wire::ArrayJournalRecord>(octets);
         if (!record || record->sequence <= image_.next_sequence ||
-            record->lasting <= image_.next_sequence || record->run < last_run_ ||
+            record->lasting <= image_.next_sequence || !is_of_this_journal(record->run) ||
             record->run > image_.checkpoint.head.run)
             continue;
         if (parse_journal_head(octets)) return true;

@@ -47,6 +47,7 @@ private:
     void begin_record();
     void take_head();
     bool is_next(const wire::ArrayJournalRecord& record) const;
+    bool is_of_this_journal(std::uint64_t run) const;
     void check_blocks();
     void accept();
     void begin_search();

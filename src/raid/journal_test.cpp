@@ -19,6 +19,9 @@ using wire::TransactionNumber;
 constexpr DiskRegion region{.offset = 8192, .length = journal_ring_offset + 32 * 4096};
 constexpr std::uint64_t ring = region.offset + journal_ring_offset;
 
+/// Of the journal with the number 7, opened for the first time.
+constexpr std::uint64_t first_run = (std::uint64_t{7} << 32) + 1;
+
 struct Ring {
     explicit Ring(const JournalOptions& options) : journal(disk, region, options) {
         disk.answers_at_once = true;
@@ -32,15 +35,20 @@ struct Ring {
     void checkpoint(std::size_t freed) {
         bool done = false;
         JournalCheckpoint next;
-        next.head.run = 1;
+        next.head.run = first_run;
         journal.write_checkpoint(freed, next, [&](Result<void> how) { done = how.has_value(); });
         disk.run();
         EXPECT_TRUE(done);
     }
     bool append(std::uint64_t transaction, std::size_t blocks) {
-        const auto record = journal_record_size(static_cast<std::uint32_t>(blocks * 4096));
+        return append(transaction,
+                      std::vector<std::byte>(blocks * 4096, static_cast<std::byte>(transaction)));
+    }
+    bool append(std::uint64_t transaction, std::vector<std::byte> data) {
+        const std::size_t blocks = data.size() / 4096;
+        const auto record = journal_record_size(static_cast<std::uint32_t>(data.size()));
         if (!journal.keep_room(record)) return false;
-        auto& octets = memory.emplace_back(blocks * 4096, static_cast<std::byte>(transaction));
+        auto& octets = memory.emplace_back(std::move(data));
         JournalHead head;
         head.record.kind = wire::ArrayJournalKind::prepared;
         head.record.transaction = TransactionNumber{transaction};
@@ -243,7 +251,7 @@ struct SecondRun {
                             .sequence = 1,
                             .entries = {first.journal.entries()[0]}});
         JournalCheckpoint next;
-        next.head.run = 2;
+        next.head.run = first_run + 1;
         journal.write_checkpoint(0, next, [](Result<void> how) { EXPECT_TRUE(how); });
     }
     void append(std::uint64_t transaction) {
@@ -284,6 +292,32 @@ TEST(Journal, SaysThatACheckpointIsLostWhichARecordOfItsRunShowsToHaveBeenThere)
         EXPECT_EQ(found.has_value(), !is_written);
         EXPECT_EQ(found.value_or(std::vector<std::uint64_t>{1}), std::vector<std::uint64_t>{1})
             << "it may have been torn, then";
+    }
+}
+
+/// What hosts write may be the disk of a box of theirs. The lap before has left it in the ring,
+/// record by record, and some of them would be the next by their count.
+TEST(Journal, TakesNoRecordOfAnotherJournalForItsOwn) {
+    for (const std::uint64_t run : {std::uint64_t{1}, first_run + (std::uint64_t{1} << 32)}) {
+        Ring one({});
+        for (std::uint64_t i = 1; i < 40; ++i) {
+            std::vector<std::byte> data;
+            for (std::uint64_t sequence = i + 3; sequence < i + 8; ++sequence) {
+                JournalHead head;
+                head.record.kind = wire::ArrayJournalKind::marks;
+                head.record.run = run;
+                head.record.sequence = head.record.lasting = sequence;
+                head.marks = {{TransactionNumber{3}, wire::ArrayTransactionState::aborted}};
+                const auto block = encode_journal_head(head);
+                data.insert(data.end(), block.begin(), block.end());
+            }
+            ASSERT_TRUE(one.append(i, data));
+            one.disk.run();
+            EXPECT_EQ(one.found(), std::vector<std::uint64_t>{i});
+            one.journal.give_back_room_for_mark();
+            one.checkpoint(1);
+            EXPECT_EQ(one.found(), std::vector<std::uint64_t>{});
+        }
     }
 }
 

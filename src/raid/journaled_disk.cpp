@@ -66,7 +66,8 @@ JournaledDisk::JournaledDisk(BlockDevice& disk, const wire::ArraySuperblock& sup
             options.checksum_pages),
       asker_(disk),
       home_asker_(home_),
-      journal_(disk, region_, options.journal) {}
+      journal_(disk, region_, options.journal),
+      run_(std::uint64_t{options.journal_number} << 32) {}
 
 // ------------------------------------------------------------------------------------ preparing
 

@@ -30,6 +30,7 @@ public:
     struct Options {
         JournalOptions journal{};
         std::size_t checksum_pages = limits::checksum_pages;
+        std::uint32_t journal_number = 0;  ///< for a new one: by chance, unlike any other's
     };
     /// What is to be prepared: the record says whose it is.
     struct Preparation {

@@ -103,7 +103,7 @@ void JournaledDisk::checkpoint_written(Result<void> outcome) {
 
 void JournaledDisk::format(Told told) {
     recovered_ = std::move(told);
-    run_ = 1;
+    ++run_;
     // What an earlier part left where the second will be must not be taken for it.
     auto zeroes = std::make_shared<std::vector<std::byte>>(2 * wire::journal_checkpoint_bytes);
     asker_.write_durably(region_.offset, {*zeroes}, [this, zeroes](Result<void> outcome) {

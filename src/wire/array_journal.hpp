@@ -6,7 +6,8 @@
 //
 // A record has a head, which ends in a CRC32C over all before it, and what it says is to go home.
 // Records are counted, and bear the number of the run they were written in: what an earlier lap or
-// an earlier run left in the ring is never taken for what comes next.
+// an earlier run left in the ring is never taken for what comes next. Nor is what only looks like a
+// record: blocks hold what hosts write, and that may be a journal, too.
 #pragma once
 
 #include "wire/scsi_array.hpp"
@@ -20,7 +21,8 @@ inline constexpr std::size_t journal_checkpoint_bytes = 9 * journal_block;
 
 struct ArrayJournalCheckpoint {
     std::uint64_t written = 0;  ///< counts up: the higher of two is the newer
-    std::uint64_t run = 0;      ///< counts the times the journal was opened
+    /// The high half is the journal's own, by chance; the low half counts the times it was opened.
+    std::uint64_t run = 0;
     std::uint64_t tail = 0;     ///< where the oldest record begins: octets, over all laps
     std::uint64_t tail_sequence = 0;
     std::uint64_t lasting = 0;  ///< records below this one were flushed
