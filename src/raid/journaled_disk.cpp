@@ -165,6 +165,7 @@ void JournaledDisk::abort(Transaction transaction, Told told) {
     auto found = known_.find(transaction);
     if (found == known_.end()) {
         if (transaction < settled_) return told({});
+        if (has_failed()) return told(refused(Code::io_failed));
         if (known_.size() >= 2 * limits::journal_transactions || !journal_.keep_room_for_mark()) {
             consider_checkpoint(true);
             return told(refused(Code::exhausted));

@@ -302,6 +302,22 @@ TEST(JournaledDisk, MakesNoRoomOfWhatIsCommittedAndNotHome) {
     Crashes(15, 40).run();
 }
 
+/// Whoever heard that there is no room would wait for some.
+TEST(JournaledDisk, DoesNotSayThatItHasNoRoomWhenItHasFailed) {
+    CrashDisk disk(disk_size, 1);
+    disk.answers_at_once = true;
+    JournaledDisk journaled(disk, the_part(), small_options(true));
+    ASSERT_TRUE(told_at_once([&](Told told) { journaled.format(std::move(told)); }));
+    disk.fails = true;
+    for (const std::uint64_t never_heard_of : {5u, 6u}) {
+        const auto told = told_at_once([&](Told answer) {
+            journaled.abort(wire::TransactionNumber{never_heard_of}, std::move(answer));
+        });
+        ASSERT_FALSE(told);
+        EXPECT_EQ(told.error().code, Code::io_failed);
+    }
+}
+
 /// However little is in use: what is large would wait for ever where the ring is small.
 TEST(JournaledDisk, MakesRoomForWhatDoesNotFit) {
     CrashDisk disk(disk_size, 1);
