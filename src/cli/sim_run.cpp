@@ -97,6 +97,7 @@ nlohmann::json document_of(const sim::RaidSwarm::Tally& tally) {
             {"reads_hedged", tally.hedged_reads},
             {"copies_put_back", tally.put_backs},
             {"copies_noticed", tally.noticed_put_backs},
+            {"full_file_systems", tally.full_file_systems},
             {"rebuilds", tally.rebuilds},
             {"stops", tally.stops}};
 }
@@ -234,7 +235,8 @@ void print_line(const std::string& line) {
 int run_raid(const Wishes& wishes, Seeds seeds) {
     sim::RaidSwarmOptions options;
     options.beyond = wishes.beyond;
-    options.all_faults = wishes.faults == "all";
+    options.all_faults = wishes.faults != "first";
+    options.short_of_room = wishes.faults == "all";
     if (wishes.trace) options.trace = print_line;
     std::vector<std::string> ways{wishes.consistency};
     if (wishes.consistency == "both") ways = {"journal", "none"};
@@ -250,7 +252,7 @@ int run_raid(const Wishes& wishes, Seeds seeds) {
             if (swarm.complaints().empty()) continue;
             return Failure{seed, swarm.habits().to_text(),
                            fmt::format(" --consistency {}{}{}", way,
-                                       options.all_faults ? "" : " --faults first",
+                                       wishes.faults == "all" ? "" : " --faults " + wishes.faults,
                                        options.beyond ? " --beyond" : ""),
                            swarm.complaints()};
         }
@@ -290,8 +292,8 @@ int sim_run(const Command& self, const Arguments& arguments) {
         ->check(CLI::IsMember({"journal", "none", "both"}));
     options
         .add_option("--faults", wishes.faults,
-                    "all, or first: those there were first, for seeds noted then")
-        ->check(CLI::IsMember({"all", "first"}));
+                    "all; or those there were first, or second, for seeds noted then")
+        ->check(CLI::IsMember({"all", "first", "second"}));
     options.add_flag("--beyond", wishes.beyond,
                      "take away more boxes than a volume can do without: it must stop");
     options.add_flag("--go-on", wishes.go_on, "after a seed that fails, too, and list all of them");

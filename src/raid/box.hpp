@@ -84,7 +84,7 @@ private:
     };
     /// A change of the superblock, in its turn.
     struct Change {
-        CommandTicket ticket{};
+        std::vector<CommandTicket> tickets;  ///< of all who asked for it
         wire::ArraySuperblock superblock;
     };
 

@@ -33,19 +33,26 @@ void Box::take_epoch(CommandTicket ticket, ConstBuffer parameters) {
     change(ticket, next);
 }
 
+/// Whoever lost its session while a volume is being kept, which may take long, tells it again, or
+/// the next one: that waits, too. Of those that wait only the last is worth keeping.
 void Box::take_volume(CommandTicket ticket, ConstBuffer parameters) {
     auto volume = decode<wire::ArrayVolume>(parameters);
     const auto& known = keeper_.current();
     if (!volume || parameters.size() != wire_size<wire::ArrayVolume>() || !layout_of(*volume))
         return say(ticket, ArrayOutcome::malformed);
     if (volume->volume != known.volume.volume) return say(ticket, ArrayOutcome::wrong_volume);
-    if (volume->generation <= known.volume.generation || !changes_.empty())
+    if (volume->generation <= known.volume.generation)
+        return say(ticket, ArrayOutcome::other_generation);
+    const auto& latest = changes_.empty() ? known : changes_.back().superblock;
+    if (!changes_.empty() && latest.volume == *volume)
+        return changes_.back().tickets.push_back(ticket);
+    if (volume->generation <= latest.volume.generation)
         return say(ticket, ArrayOutcome::other_generation);
     if (volume->boxes <= known.place || volume->members[known.place].box != known.box)
         return say(ticket, ArrayOutcome::wrong_box);
-    auto next = known;
+    auto next = latest;
     next.volume = *volume;
-    if (volume->stripes > known.data_length / volume->chunk_bytes) {
+    if (volume->stripes > latest.data_length / volume->chunk_bytes) {
         const std::uint64_t most = ~std::uint64_t{0} - known.data_offset;
         const bool behind = known.journal_offset > known.data_offset;  // it would be run over
         if (behind || volume->stripes > most / volume->chunk_bytes)
@@ -54,11 +61,16 @@ void Box::take_volume(CommandTicket ticket, ConstBuffer parameters) {
         if (!owner_.make_room(part_length(next))) return say(ticket, ArrayOutcome::out_of_range);
         if (journaled_ != nullptr) journaled_->home().grow(next.data_length);
     }
+    if (changes_.size() > 1) {
+        for (auto superseded : std::exchange(changes_.back().tickets, {}))
+            say(superseded, ArrayOutcome::other_generation);
+        changes_.pop_back();
+    }
     change(ticket, next);
 }
 
 void Box::change(CommandTicket ticket, const wire::ArraySuperblock& superblock) {
-    changes_.push_back({ticket, superblock});
+    changes_.push_back({{ticket}, superblock});
     begin_change();
 }
 
@@ -70,13 +82,14 @@ void Box::begin_change() {
 }
 
 void Box::superblock_kept(Result<void> outcome) {
-    const CommandTicket ticket = changes_.front().ticket;
+    const auto tickets = std::move(changes_.front().tickets);
     changes_.pop_front();
     // An epoch that could not be kept is not obeyed, and may be announced again. The one before is
     // not obeyed either: what it had staged here is gone, and an order that counts on it would find
     // an empty window.
     begin_change();
-    say(ticket, outcome ? ArrayOutcome::done : ArrayOutcome::disk_failed);
+    for (auto ticket : tickets)
+        say(ticket, outcome ? ArrayOutcome::done : ArrayOutcome::disk_failed);
 }
 
 void Box::take_peers(CommandTicket ticket, const wire::ArrayCommandBlock& block,

@@ -206,17 +206,21 @@ TEST(Box, ForgetsWhatAnOldControllerStaged) {
     EXPECT_EQ(volume.outcome(box, ticket), ArrayOutcome::unknown_transaction);
 }
 
+CommandTicket tell_volume(Volume& volume, const wire::ArrayVolume& told) {
+    auto address = encoded(volume.address_of(0));
+    std::vector<std::byte> parameters(address.begin(), address.end());
+    auto body = encoded(told);
+    parameters.insert(parameters.end(), body.begin(), body.end());
+    return volume.tell(0, ArrayAction::store_volume, 0, parameters);
+}
+
 TEST(Box, KeepsTheVolumeItIsToldOfBeforeItAnswers) {
     Volume volume(Level::raid5, 3, 1);
     auto next = volume.boxes[0]->box.superblock().volume;
     next.generation = wire::Generation{2};
     next.members[2].state = wire::ArrayMemberState::absent;
     auto store = [&](const wire::ArrayVolume& told) {
-        auto address = encoded(volume.address_of(0));
-        std::vector<std::byte> parameters(address.begin(), address.end());
-        auto body = encoded(told);
-        parameters.insert(parameters.end(), body.begin(), body.end());
-        auto ticket = volume.tell(0, ArrayAction::store_volume, 0, parameters);
+        const auto ticket = tell_volume(volume, told);
         volume.agenda.run();
         return volume.outcome(0, ticket);
     };
@@ -240,6 +244,27 @@ TEST(Box, KeepsTheVolumeItIsToldOfBeforeItAnswers) {
     next.generation = wire::Generation{3};
     EXPECT_EQ(store(next), ArrayOutcome::disk_failed);
     EXPECT_EQ(volume.boxes[0]->box.superblock().volume.generation, wire::Generation{2});
+}
+
+/// It may take long where the disk is full, and controllers that hear nothing begin anew.
+TEST(Box, IsToldTheVolumeAgainWhileItKeepsIt) {
+    Volume volume(Level::raid5, 3, 1);
+    auto told_of = [&](std::uint64_t generation) {
+        auto next = volume.boxes[0]->box.superblock().volume;
+        next.generation = wire::Generation{generation};
+        return tell_volume(volume, next);
+    };
+    const auto first = told_of(3), again = told_of(3), older = told_of(2);
+    const auto superseded = told_of(4), last = told_of(5), repeated = told_of(5);
+    EXPECT_TRUE(volume.boxes[0]->answers.contains(older)) << "which is refused at once";
+    EXPECT_FALSE(volume.boxes[0]->answers.contains(again));
+    volume.agenda.run();
+    EXPECT_EQ(volume.outcome(0, older), ArrayOutcome::other_generation);
+    EXPECT_EQ(volume.outcome(0, superseded), ArrayOutcome::other_generation);
+    for (const auto ticket : {first, again, last, repeated})
+        EXPECT_EQ(volume.outcome(0, ticket), ArrayOutcome::done);
+    EXPECT_EQ(volume.boxes[0]->box.superblock().volume.generation, wire::Generation{5});
+    EXPECT_TRUE(volume.boxes[0]->box.idle());
 }
 
 TEST(Box, SaysWhoFailed) {

@@ -78,7 +78,7 @@ bool JournaledDisk::keep_room(Transaction transaction, std::uint32_t octets) {
                           known_.size() < limits::journal_transactions &&
                           journal_.keep_room(record);
     if (has_room) known_[transaction].kept = record;
-    consider_checkpoint();
+    consider_checkpoint(!has_room);
     return has_room;
 }
 
@@ -166,8 +166,9 @@ void JournaledDisk::abort(Transaction transaction, Told told) {
     auto found = known_.find(transaction);
     if (found == known_.end()) {
         if (transaction < settled_) return told({});
+        if (has_failed()) return told(refused(Code::io_failed));
         if (known_.size() >= 2 * limits::journal_transactions || !journal_.keep_room_for_mark()) {
-            consider_checkpoint();
+            consider_checkpoint(true);
             return told(refused(Code::exhausted));
         }
         found = known_.try_emplace(transaction).first;

@@ -115,7 +115,7 @@ private:
     void part_decided(Transaction transaction, Result<void> outcome);
     // checkpoints
     bool is_free_to_go(const JournalEntry& entry, std::uint64_t applied) const;
-    void consider_checkpoint();
+    void consider_checkpoint(bool lacks_room = false);
     std::uint64_t applied_by_now() const;
     void write_checkpoint(std::uint64_t applied);
     void checkpoint_written(Result<void> outcome);

@@ -344,5 +344,48 @@ TEST(JournaledDisk, MakesNoRoomOfWhatIsCommittedAndNotHome) {
     Crashes(15, 40).run();
 }
 
+/// Whoever heard that there is no room would wait for some.
+TEST(JournaledDisk, DoesNotSayThatItHasNoRoomWhenItHasFailed) {
+    CrashDisk disk(disk_size, 1);
+    disk.answers_at_once = true;
+    JournaledDisk journaled(disk, the_part(), small_options(true));
+    ASSERT_TRUE(told_at_once([&](Told told) { journaled.format(std::move(told)); }));
+    disk.fails = true;
+    for (const std::uint64_t never_heard_of : {5u, 6u}) {
+        const auto told = told_at_once([&](Told answer) {
+            journaled.abort(wire::TransactionNumber{never_heard_of}, std::move(answer));
+        });
+        ASSERT_FALSE(told);
+        EXPECT_EQ(told.error().code, Code::io_failed);
+    }
+}
+
+/// However little is in use: what is large would wait for ever where the ring is small.
+TEST(JournaledDisk, MakesRoomForWhatDoesNotFit) {
+    CrashDisk disk(disk_size, 1);
+    disk.answers_at_once = true;
+    JournaledDisk journaled(disk, the_part(), small_options(true));
+    ASSERT_TRUE(told_at_once([&](Told told) { journaled.format(std::move(told)); }));
+    constexpr wire::TransactionNumber first{1}, second{2};
+    constexpr std::uint32_t large = 30 * wire::journal_block;
+    auto octets = content_of(1, 0);
+    JournaledDisk::Preparation preparation;
+    preparation.record.transaction = first;
+    constexpr unsigned some = 16;
+    for (unsigned i = 0; i < some; ++i) {
+        preparation.extents.push_back({.home = home_of(i), .length = 4096});
+        preparation.blocks.emplace_back(octets);
+    }
+    ASSERT_TRUE(journaled.keep_room(first, some * wire::journal_block));
+    ASSERT_TRUE(told_at_once(
+        [&](Told told) { journaled.prepare(std::move(preparation), std::move(told)); }));
+    ASSERT_TRUE(told_at_once([&](Told told) { journaled.commit(first, {}, std::move(told)); }));
+    EXPECT_FALSE(journaled.keep_room(second, large)) << "others may not have ended it";
+    EXPECT_LT(journaled.journal().used(), journaled.journal().length() / 2);
+    journaled.settle(second);
+    EXPECT_FALSE(journaled.keep_room(second, large)) << "room is made, and was not there yet";
+    EXPECT_TRUE(journaled.keep_room(second, large));
+}
+
 }  // namespace
 }  // namespace weft::raid

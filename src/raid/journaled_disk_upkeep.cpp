@@ -23,10 +23,11 @@ bool JournaledDisk::is_free_to_go(const JournalEntry& entry, std::uint64_t appli
     return known.decision == State::aborted || known.mark_sequence < applied;
 }
 
-/// Worth its while only if it frees something, and that is needed soon.
-void JournaledDisk::consider_checkpoint() {
-    const bool is_needed =
-        journal_.used() > journal_.length() / 2 || known_.size() > limits::journal_transactions / 2;
+/// Worth its while only if it frees something, and that is needed soon; or now, by somebody who has
+/// just found no room: what is large need not fit into the half that is free.
+void JournaledDisk::consider_checkpoint(bool lacks_room) {
+    const bool is_needed = lacks_room || journal_.used() > journal_.length() / 2 ||
+                           known_.size() > limits::journal_transactions / 2;
     if (!is_needed || journal_.entries().empty() ||
         !is_free_to_go(journal_.entries().front(), applied_by_now()))
         return;

@@ -136,10 +136,12 @@ void VolumeManager::Life::greeted(const Told& what, const wire::ArrayAnswer& ans
         box.greeted = box.left_open.empty();
         return;
     }
+    const auto place = place_of(what.box);
+    if (place && lacks_room(answer.outcome))  // it is told again: look_for_room()
+        return no_room(BoxIndex{*place}, answer.outcome);
     // It does not end what it must: whatever it is, it is not ours to use.
     if (std::exchange(box.facts.failed, true)) return;
-    if (auto place = place_of(what.box))
-        say_of(VolumeEventKind::box_failed, *place, answer.outcome);
+    if (place) say_of(VolumeEventKind::box_failed, *place, answer.outcome);
 }
 
 void VolumeManager::Life::box_down(const wire::BoxIdentity& identity) {

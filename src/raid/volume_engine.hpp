@@ -34,6 +34,11 @@
 
 namespace weft::raid {
 
+/// Who answers so will have some: nobody is to blame.
+constexpr bool lacks_room(wire::ArrayOutcome outcome) {
+    return outcome == wire::ArrayOutcome::no_room || outcome == wire::ArrayOutcome::no_space;
+}
+
 class VolumeEngineOwner {
 public:
     virtual void carry(BoxIndex box, CommandTicket ticket, const EncodedOrder& order) = 0;

@@ -209,6 +209,7 @@ private:
 
     // volume_troubles.cpp: boxes that are there, and slow, full or cut off from somebody
     void no_room(BoxIndex box, wire::ArrayOutcome why) override;
+    void ask_again_who_had_none(std::uint8_t place);
     void look_for_room(std::uint8_t place, Instant now);
     void box_slow(BoxIndex box, Duration waited, Duration others) override;
     void box_quick(BoxIndex box) override;

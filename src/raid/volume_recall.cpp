@@ -265,8 +265,9 @@ void VolumeManager::Life::outcome_told(const Told& what, const wire::ArrayAnswer
     }
     if (answer.outcome == ArrayOutcome::other_epoch && answer.epoch > epoch_) return depose();
     const auto place = place_of(what.box);
-    if (place && answer.outcome == ArrayOutcome::no_space) {
-        // It is committed there, and owed to the disk: who is asked again brings that home first.
+    if (place && lacks_room(answer.outcome)) {
+        // Committed, it is owed to the disk: who is asked again brings that home first. Aborted, it
+        // is still prepared.
         box.recalled.reset();
         return no_room(BoxIndex{*place}, answer.outcome);
     }

@@ -29,15 +29,21 @@ void VolumeManager::Life::no_room(BoxIndex box, ArrayOutcome why) {
     place.full.ask(first_look);
 }
 
+/// What it knows, or to end what was left open there when it was lost.
+void VolumeManager::Life::ask_again_who_had_none(std::uint8_t index) {
+    const auto& identity = volume_.members[index].box;
+    BoxState* box = state_of(index);
+    if (!box || !box->has_session || !box->facts.has_part || !has_journal()) return;
+    if (!box->recalled) return ask_for_recall(identity);
+    if (!box->greeted && !box->must_end) end_what_is_open(identity, *box);
+}
+
 void VolumeManager::Life::look_for_room(std::uint8_t index, Instant now) {
     Place& place = places_[index];
     if (!place.full.passed(now)) return;
     const unsigned refused = std::exchange(place.refused, 0);
     const bool is_lasting = place.said_full || place.refused_for == ArrayOutcome::no_space;
-    const auto& member = volume_.members[index].box;
-    if (auto* box = state_of(index); box && box->has_session && box->facts.has_part &&
-                                     has_journal() && !box->recalled && refused > 0)
-        ask_for_recall(member);
+    if (refused > 0) ask_again_who_had_none(index);
     if (refused >= (is_lasting ? 1 : refusals_at_first)) {
         place.full.ask(look_again);
         if (std::exchange(place.said_full, true)) return;

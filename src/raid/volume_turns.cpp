@@ -16,12 +16,6 @@ bool is_counted(const Order& order) {
            std::ranges::find(order.pieces, Verb::digest, &Piece::verb) != order.pieces.end();
 }
 
-/// It will have some: nobody is to blame.
-bool lacks_room(const wire::ArrayAnswer& answer) {
-    return answer.outcome == wire::ArrayOutcome::no_room ||
-           answer.outcome == wire::ArrayOutcome::no_space;
-}
-
 }  // namespace
 
 void VolumeEngine::send_turn(RunPlace run) {
@@ -181,7 +175,7 @@ void VolumeEngine::take_answer(CommandTicket ticket, const wire::ArrayAnswer& an
         const bool is_there = sent.box == volume_.members[number(sent.to.box)].box &&
                               counts(run, run.plan.orders[sent.order]);
         run.stuck = run.stuck || is_there;
-        if (is_there && !is_lost && lacks_room(answer))
+        if (is_there && !is_lost && lacks_room(answer.outcome))
             owner_.no_room(sent.to.box, answer.outcome);
         else if (is_there)
             owner_.box_failed(sent.to.box, sent.to.box, answer);
@@ -266,7 +260,7 @@ void VolumeEngine::order_failed(const Sent& sent, const wire::ArrayAnswer& answe
     // Planned for a volume that has changed since: it is simply tried again.
     if (run.generation != volume_.generation) return;
     run.stuck = true;
-    if (lacks_room(answer)) {
+    if (lacks_room(answer.outcome)) {
         tell(run, WaitsFor::room, now_);
         return owner_.no_room(sent.to.box, answer.outcome);
     }

@@ -315,6 +315,8 @@ void RaidCluster::bring(unsigned i) {
     if (place.session != 0) return;
     restart_if_failed(i);
     if (place.machine && !obeys(i)) announce(i);
+    place.waits_for_room = place.machine && !obeys(i) && lacks_room(i);
+    if (place.waits_for_room) return;
     place.session = ++last_session_;
     sessions_[place.session] = {i, offices_.back().get(), {}};
     offices_.back()->sessions[i] = place.session;
@@ -327,7 +329,7 @@ void RaidCluster::bring(unsigned i) {
 }
 
 /// Who takes office says so before anything else; boxes answer when it lasts. A disk that fails
-/// just then is no reason to give up.
+/// just then is no reason to give up. One that has no room for it is waited for by nobody.
 void RaidCluster::announce(unsigned i) {
     constexpr int tries = 3, patience = 100'000;
     places_[i].machine->transfers.hold(false);  // what the old one began must have ended
@@ -342,7 +344,7 @@ void RaidCluster::announce(unsigned i) {
         for (int steps = 0; steps < patience && !obeys(i); ++steps)
             if (!agenda_.step() && !write_marks()) break;
     }
-    if (!obeys(i)) complaints_.add("L2: a box does not obey its new controller");
+    if (!obeys(i) && !lacks_room(i)) complaints_.add("L2: a box does not obey its new controller");
 }
 
 bool RaidCluster::obeys(unsigned i) {
@@ -353,7 +355,7 @@ void RaidCluster::cut_power(unsigned i) {
     drop(i);
     std::erase_if(sessions_, [&](const auto& each) { return each.second.place == i; });
     auto& place = places_[i];
-    place.held = false;
+    place.held = place.waits_for_room = false;
     ++place.boot;
     if (!place.machine) return;
     place.machine->vanish();
@@ -404,8 +406,10 @@ void RaidCluster::take_over(bool old_goes_on) {
 
 bool RaidCluster::write_marks() {
     for (auto& place : places_) {
+        // Those that wait for something before them, which may be for room, go by themselves.
         if (!place.machine || !place.machine->journaled ||
-            !place.machine->journaled->has_waiting_marks())
+            !place.machine->journaled->has_waiting_marks() ||
+            place.machine->journaled->journal().is_writing())
             continue;
         place.machine->journaled->write_marks();
         return true;

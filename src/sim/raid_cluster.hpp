@@ -74,6 +74,7 @@ private:
     void meet(std::span<const wire::ArrayPeer>) override {}
     void admit(const wire::ArrayHostAdmission&) override {}
     void dismiss(wire::HostSession) override {}
+    bool disk_is_full() const override { return disk_.is_full(); }
 
     RaidDisk& disk_;
     Heard heard_;
@@ -118,6 +119,12 @@ public:
     void wipe(unsigned i);
     /// Its disk is as it was once.
     void put_back(unsigned i, std::span<const std::byte> image);
+    /// The file system under its disk is full, for so many of the blocks; at home alone, or for
+    /// whatever is written.
+    void become_full(unsigned i, bool at_home_alone, unsigned percent, std::uint64_t draw);
+    void make_room(unsigned i);
+    bool lacks_room(unsigned i) const { return places_[i].disk && places_[i].disk->lacks_room(); }
+    bool anybody_lacks_room() const;
     /// A box that is up and has no part takes a place, as people or needs_spare() want it.
     Result<void> replace(std::uint8_t place);
 
@@ -191,7 +198,8 @@ private:
         std::unique_ptr<RaidMachine> machine;
         std::uint64_t session = 0;  ///< of the controller in office; 0: none
         bool held = false;
-        std::uint64_t boot = 1;  ///< another after every loss of power
+        bool waits_for_room = false;  ///< to obey who is in office
+        std::uint64_t boot = 1;       ///< another after every loss of power
         wire::Epoch obeyed{};
         std::set<wire::BoxIdentity> cut_off;  ///< whom it does not reach
     };

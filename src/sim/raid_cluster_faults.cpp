@@ -21,7 +21,7 @@ void RaidCluster::wipe(unsigned i) {
     std::erase_if(sessions_, [&](const auto& each) { return each.second.place == i; });
     bury(i);
     auto& place = places_[i];
-    place.held = false;
+    place.held = place.waits_for_room = false;
     ++place.boot;
     place.obeyed = {};
     if (!place.disk) return;
@@ -37,6 +37,24 @@ void RaidCluster::put_back(unsigned i, std::span<const std::byte> image) {
     place.disk->put_back(image);
     start_machine(i);
     place.machine->recover();
+}
+
+void RaidCluster::become_full(unsigned i, bool at_home_alone, unsigned percent,
+                              std::uint64_t draw) {
+    const auto home = box(i).superblock().data_offset;
+    places_[i].disk->become_full(
+        {.from = at_home_alone ? home : 0, .home = home, .percent = percent, .draw = draw});
+}
+
+void RaidCluster::make_room(unsigned i) {
+    auto& place = places_[i];
+    if (place.disk) place.disk->make_room();
+    if (std::exchange(place.waits_for_room, false)) bring(i);
+}
+
+bool RaidCluster::anybody_lacks_room() const {
+    return std::ranges::any_of(
+        places_, [](const Place& place) { return place.disk && place.disk->lacks_room(); });
 }
 
 std::optional<unsigned> RaidCluster::free_spare() const {

@@ -35,7 +35,7 @@ void RaidDisk::submit(BlockRequest& request) {
     }
     agenda_.later([this, &request, alive = std::weak_ptr(alive_), before = writes_] {
         const auto still = alive.lock();
-        if (!still || !*still) return;
+        if (!still || !*still || waits_for_room(request)) return;
         const auto writes = writes_;
         const auto outcome = perform(request, before);
         if (!request.durable || !outcome) return request.completed(outcome);
@@ -54,12 +54,18 @@ void RaidDisk::make_one_stable_later(BlockRequest& request, std::uint64_t number
 }
 
 Result<void> RaidDisk::perform(const BlockRequest& request, std::uint64_t before) {
-    if (broken) return Error{Code::io_failed};
-    if (errors > 0) return --errors, Error{Code::io_failed};
+    if (broken) return ++failures, Error{Code::io_failed};
+    if (errors > 0) return --errors, ++failures, Error{Code::io_failed};
     if (request.operation == BlockOperation::flush) return flush(before), Result<void>{};
     if (request.operation == BlockOperation::write) {
-        write(request);
-        return {};
+        const auto size = room_for(request);
+        if (size > 0) write(request, size);
+        const bool over_it =
+            refused_at_ && request.offset <= *refused_at_ && *refused_at_ - request.offset < size;
+        if (over_it) refused_at_.reset();
+        if (size == request.length) return {};
+        if (!refused_at_) refused_at_ = request.offset;
+        return Error{Code::exhausted};
     }
     auto at = octets_.all().subspan(request.offset);
     for (Buffer part : request.memory) {
@@ -69,11 +75,13 @@ Result<void> RaidDisk::perform(const BlockRequest& request, std::uint64_t before
     return {};
 }
 
-void RaidDisk::write(const BlockRequest& request) {
+/// No more of it than there is room for.
+void RaidDisk::write(const BlockRequest& request, std::size_t most) {
     const std::uint64_t offset = request.offset;
     Write done{0, offset, {}};
     for (Buffer part : request.memory)
         done.octets.insert(done.octets.end(), part.begin(), part.end());
+    done.octets.resize(most);
     const std::size_t size = done.octets.size();
     Fate becomes = fate ? fate(offset, size) : Fate{};
     if (lost_writes > 0) --lost_writes, becomes.is_lost = true;
@@ -92,6 +100,32 @@ void RaidDisk::write(const BlockRequest& request) {
     done.number = ++writes_;
     std::ranges::copy(done.octets, octets_.all().subspan(offset).begin());
     unstable_.push_back(std::move(done));
+}
+
+bool RaidDisk::has_room(std::uint64_t offset) const {
+    if (!lack_ || offset < lack_->from) return true;
+    Random draw(lack_->draw + offset / block);
+    return !draw.chance(lack_->percent);
+}
+
+/// As file systems write: block by block, to the first for which there is none.
+std::size_t RaidDisk::room_for(const BlockRequest& request) const {
+    std::size_t size = 0;
+    while (size < request.length && has_room(request.offset + size)) size += block;
+    return std::min<std::size_t>(size, request.length);
+}
+
+bool RaidDisk::waits_for_room(BlockRequest& request) {
+    if (!lack_ || request.operation != BlockOperation::write || request.offset >= lack_->home)
+        return false;
+    if (room_for(request) == request.length) return false;
+    waiting_.push_back(&request);
+    return true;
+}
+
+void RaidDisk::make_room() {
+    lack_.reset();
+    for (auto* request : std::exchange(waiting_, {})) submit(*request);
 }
 
 void RaidDisk::note_damage(std::uint64_t offset, std::size_t size) {
@@ -152,6 +186,8 @@ void RaidDisk::power_cut() {
     unstable_.clear();
     damaged_ = damaged();
     std::ranges::copy(stable_.all(), octets_.all().begin());
+    lack_.reset();  // who starts it makes room before
+    refused_at_.reset();
     forget();
 }
 

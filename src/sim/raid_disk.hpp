@@ -45,7 +45,10 @@ public:
     void power_cut();
     std::optional<Unstable> when_power_goes;
     /// Nobody waits for anything it was asked before.
-    void forget() { *alive_ = false, alive_ = std::make_shared<bool>(true); }
+    void forget() {
+        *alive_ = false, alive_ = std::make_shared<bool>(true);
+        waiting_.clear();
+    }
     /// All of it that outlives the power, and what was so once: as people copy folders.
     std::vector<std::byte> image() const { return {stable().begin(), stable().end()}; }
     void put_back(std::span<const std::byte> image);
@@ -62,6 +65,21 @@ public:
     std::set<std::uint64_t> damaged() const;
     bool is_sound() const { return damaged_.empty() && damaged_at_rest_.empty(); }
 
+    /// The file system it is on is full: some of its blocks never got room, or get other room with
+    /// every write. As of block::PatientFilter: whoever writes to `home` is told so, and what is
+    /// written elsewhere waits.
+    struct Lack {
+        std::uint64_t from = 0;  ///< what lies before has its room
+        std::uint64_t home = 0;  ///< to the end
+        unsigned percent = 100;  ///< of the blocks
+        std::uint64_t draw = 0;  ///< which
+    };
+    void become_full(const Lack& lack) { lack_ = lack; }
+    void make_room();
+    bool lacks_room() const { return lack_.has_value(); }
+    /// Something waits for room, or was refused and has not been done since.
+    bool is_full() const { return !waiting_.empty() || refused_at_; }
+
     /// What becomes of a write that says it is done.
     struct Fate {
         bool is_lost = false;
@@ -74,6 +92,7 @@ public:
     bool lies = false;             ///< its flushes do nothing
     bool answers_at_once = false;  ///< nobody else is there yet
     unsigned errors = 0;           ///< so many of the next requests fail
+    unsigned failures = 0;         ///< so many have
     unsigned lost_writes = 0;      ///< so many of the next writes say they are done, and are not
     /// So many of the next writes go here instead.
     unsigned misdirected = 0;
@@ -86,7 +105,10 @@ private:
     };
 
     Result<void> perform(const BlockRequest& request, std::uint64_t before);
-    void write(const BlockRequest& request);
+    void write(const BlockRequest& request, std::size_t most);
+    bool has_room(std::uint64_t offset) const;
+    std::size_t room_for(const BlockRequest& request) const;
+    bool waits_for_room(BlockRequest& request);
     void flush(std::uint64_t before);
     void make_one_stable_later(BlockRequest& request, std::uint64_t number);
     void make_one_stable(std::uint64_t number);
@@ -97,6 +119,9 @@ private:
     std::deque<Write> unstable_;
     std::set<std::uint64_t> damaged_, damaged_at_rest_;
     std::uint64_t writes_ = 0;
+    std::optional<Lack> lack_;
+    std::vector<BlockRequest*> waiting_;  ///< for room
+    std::optional<std::uint64_t> refused_at_;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -66,7 +66,7 @@ void RaidHabits::draw_more(Random random) {
     replacements = draw_rate(random, 6);
     wipes = draw_rate(random, 6);
     full_disks = draw_rate(random, 4);
-    const auto blocks = random.between(96, 128);
+    const auto blocks = random.between(usual_ring, 128);
     const double lateness = draw_rate(random, 80), strikes = draw_rate(random, 6);
     const double blocks_rot = draw_rate(random, 12), checksums_rot = draw_rate(random, 6);
     const double copies_rot = draw_rate(random, 6), losses = draw_rate(random, 8);
@@ -88,6 +88,15 @@ void RaidHabits::draw_more(Random random) {
     damage = spoiled;
     blackouts = outages;
     put_backs = copies_put_back;
+}
+
+/// Of a small ring the largest request takes more than half of what is for records.
+void RaidHabits::draw_room(Random random) {
+    constexpr std::uint64_t smallest_ring = 40;
+    full_file_systems = draw_rate(random, 12);
+    const auto blocks = random.between(smallest_ring, usual_ring);
+    if (random.chance(40) && consistency == wire::ArrayConsistency::journal)
+        journal_blocks = blocks;
 }
 
 std::string RaidHabits::to_text() const {

@@ -16,6 +16,8 @@ struct RaidHabits {
     /// The faults that were thought of later. Drawn apart, so that seeds noted before keep their
     /// stories for who leaves them out.
     void draw_more(Random random);
+    /// And those that were thought of last: too little room.
+    void draw_room(Random random);
 
     raid::Level level{};
     std::uint8_t boxes = 0;
@@ -35,7 +37,8 @@ struct RaidHabits {
     double disk_errors = 0, refusals = 0, slow_boxes = 0, store_errors = 0;
 
     // Of draw_more().
-    unsigned spares = 0;                 ///< boxes without a part
+    unsigned spares = 0;  ///< boxes without a part
+    static constexpr std::uint64_t usual_ring = 96;
     std::uint64_t journal_blocks = 128;  ///< room for some twenty requests: full now and then
     double late_repeats = 0;             ///< in percent of the requests a new controller is sent
     double late_transfers = 0;           ///< what a box is sending comes when it was given up
@@ -48,6 +51,9 @@ struct RaidHabits {
     double blackouts = 0;  ///< all boxes restart at once
     double put_backs = 0;  ///< a disk becomes what it was under the same controller
     double disasters = 0;  ///< a box and the controller are lost at once
+
+    // Of draw_room(), and small journals.
+    double full_file_systems = 0;
 
     std::string to_text() const;
 };

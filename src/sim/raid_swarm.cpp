@@ -10,6 +10,7 @@ namespace {
 RaidHabits drawn(Random& random, std::uint64_t seed, const RaidSwarmOptions& options) {
     RaidHabits habits(random, options.consistency, options.beyond);
     if (options.all_faults) habits.draw_more(Random(~seed));
+    if (options.all_faults && options.short_of_room) habits.draw_room(Random(~seed * 11));
     return habits;
 }
 
@@ -30,6 +31,7 @@ void RaidSwarm::Tally::add(const Tally& other) {
     scrubs += other.scrubs, probes += other.probes;
     hedged_reads += other.hedged_reads;
     put_backs += other.put_backs, noticed_put_backs += other.noticed_put_backs;
+    full_file_systems += other.full_file_systems;
 }
 
 RaidSwarm::RaidSwarm(std::uint64_t seed, RaidSwarmOptions options)
@@ -42,7 +44,8 @@ RaidSwarm::RaidSwarm(std::uint64_t seed, RaidSwarmOptions options)
       hosts_(habits_.hosts),
       faults_(~seed * 3),
       hurry_(~seed * 5),
-      copying_(~seed * 7) {
+      copying_(~seed * 7),
+      room_(~seed * 13) {
     for (unsigned i = 0; i < hosts_.size(); ++i) hosts_[i].number = i;
     cluster_.on_event = [this](const raid::VolumeEvent& event) {
         if (event.kind == raid::VolumeEventKind::rebuild_began) ++tally_.rebuilds;
@@ -51,6 +54,8 @@ RaidSwarm::RaidSwarm(std::uint64_t seed, RaidSwarmOptions options)
         if (event.kind == raid::VolumeEventKind::box_put_back &&
             ++tally_.noticed_put_backs > tally_.put_backs)
             complaints_.add("L3: a box is taken for one that was put back, and was not");
+        if (event.kind == raid::VolumeEventKind::box_failed && event.place)
+            check_failed(*event.place, event.why);
         // Where two do not reach each other, data is meant to go by way of the controller.
         detours_ = detours_ || event.kind == raid::VolumeEventKind::link_broken ||
                    event.kind == raid::VolumeEventKind::host_cut_off;
@@ -194,6 +199,8 @@ void RaidSwarm::answered(Work& work, Attempt& attempt, Result<void> outcome) {
 /// Its memory is gone; what it asked for may be done or not.
 void RaidSwarm::kill_host() {
     const auto host = static_cast<unsigned>(agenda_.random.below(hosts_.size()));
+    // What it asked for goes on without it, and nobody here could tell until when.
+    if (is_damage_open()) return;
     ++tally_.host_deaths;
     say("host " + std::to_string(host) + " dies");
     for (auto& work : works_) {

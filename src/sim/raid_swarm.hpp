@@ -20,6 +20,8 @@ struct RaidSwarmOptions {
     /// Those of RaidHabits::draw_more() too. Without them a seed is what it was when there were no
     /// others.
     bool all_faults = false;
+    /// Those of RaidHabits::draw_room() too, likewise: with all the others.
+    bool short_of_room = false;
     std::function<void(const std::string&)> trace;
 };
 
@@ -33,6 +35,7 @@ public:
         std::uint64_t damaged_transfers = 0, replacements = 0, wiped_disks = 0, blackouts = 0;
         std::uint64_t healed_blocks = 0, back_pressed = 0, scrubs = 0, probes = 0;
         std::uint64_t hedged_reads = 0, put_backs = 0, noticed_put_backs = 0;
+        std::uint64_t full_file_systems = 0;
         void add(const Tally& other);
     };
 
@@ -91,6 +94,8 @@ private:
     void spoil(unsigned box);
     RaidDisk::Fate fate_of(unsigned box, std::uint64_t offset, std::size_t size);
     void change_boxes(unsigned box);
+    void lack_room();
+    void check_failed(std::uint8_t place, wire::ArrayOutcome why);
     void strike();
     void strike_all();
     void put_back(unsigned box);
@@ -134,6 +139,7 @@ private:
     Random faults_;                               ///< for what draw_more() adds
     Random hurry_;                                ///< for time that passes amid everything
     Random copying_;                              ///< for disks that are put back
+    Random room_;                                 ///< for file systems that become full
     std::optional<Copy> copy_;
     unsigned to_lose_ = 0, to_stray_ = 0;  ///< so many of the next writes that may be
     bool has_cut_box_link_ = false;

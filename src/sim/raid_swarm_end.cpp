@@ -12,6 +12,7 @@ namespace weft::sim {
 /// counts is away.
 void RaidSwarm::check_rest() {
     if (habits_.beyond || !agenda_.is_empty() || !all_answered()) return;
+    if (cluster_.anybody_lacks_room()) return;  // it stands still amid something
     const auto status = cluster_.manager().status();
     if (status.requests != 0 || status.state == raid::VolumeState::stopped ||
         status.state == raid::VolumeState::starting)
@@ -27,6 +28,7 @@ void RaidSwarm::wind_up() {
     held_.clear();
     cluster_.store_errors = cluster_.parts_refused = cluster_.damages = 0;
     to_lose_ = to_stray_ = 0;
+    for (unsigned i = 0; i < cluster_.machines(); ++i) cluster_.make_room(i);
     repeat_late(100);
     let_go(100);
     cluster_.mend_links();
@@ -144,6 +146,7 @@ void RaidSwarm::look_at_everything() {
 /// S13: some more requests, each alone.
 void RaidSwarm::probe() {
     if (detours_ || !complaints_.all().empty()) return;
+    if (habits_.journal_blocks < RaidHabits::usual_ring) return;  // where they may wait for room
     const auto status = cluster_.manager().status();
     if (std::ranges::any_of(status.members, &raid::MemberStatus::slow)) return;  // gone around
     for (int i = 0; i < 2; ++i) {

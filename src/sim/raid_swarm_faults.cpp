@@ -91,7 +91,7 @@ void RaidSwarm::disturb() {
                   [&](const auto& each) { return cluster_.machine_at(each.first) != each.second; });
     bool waits = !away_.empty() || !held_.empty() || !replacing_.empty();
     for (unsigned i = 0; i < cluster_.machines(); ++i)
-        waits = waits || cluster_.has_lost_its_journal(i) ||
+        waits = waits || cluster_.has_lost_its_journal(i) || cluster_.lacks_room(i) ||
                 (cluster_.has_part(i) && cluster_.disk(i).errors > 0);
     for (const auto& member : cluster_.manager().status().members) waits = waits || member.failed;
     // A box may have failed a request, and the controller not have heard of it yet.
@@ -125,6 +125,7 @@ void RaidSwarm::disturb() {
     if (chance(habits_.takeovers)) take_over();
     if (chance(habits_.host_deaths)) kill_host();
     if (options_.all_faults) disturb_more();
+    if (options_.all_faults && options_.short_of_room) lack_room();
 }
 
 void RaidSwarm::lose(unsigned box, bool power) {

@@ -172,7 +172,9 @@ void RaidSwarm::put_back(unsigned box) {
     if (habits_.put_backs == 0) return;
     if (!copy_ || copy_->epoch != cluster_.epoch() || !cluster_.has_part(copy_->box)) {
         copy_.reset();
-        if (!copying_.chance(30) || !is_healthy() || !held_.empty() || !all_are_up()) return;
+        if (!copying_.chance(30) || !is_healthy() || !held_.empty() || !all_are_up() ||
+            cluster_.anybody_lacks_room())
+            return;
         // Of two writes that are being prepared a copy may have the later one alone, and the later
         // one is all that is looked for.
         run_until([&] { return all_answered() && !cluster_.manager().status().scrub.running; });
@@ -199,6 +201,40 @@ void RaidSwarm::put_back(unsigned box) {
 
 bool RaidSwarm::all_are_up() {
     return std::ranges::all_of(cluster_.manager().status().members, &raid::MemberStatus::up);
+}
+
+// File systems that are full.
+
+/// Whose is full counts as disturbed: a controller that begins may have to do so without it.
+/// Without a journal a write that not all have room for is one given up amid its commit.
+void RaidSwarm::lack_room() {
+    for (unsigned i = 0; i < cluster_.machines(); ++i) {
+        if (!cluster_.lacks_room(i) || !room_.chance(20)) continue;
+        say("there is room again for disk " + std::to_string(i));
+        cluster_.make_room(i);
+    }
+    const auto box = cluster_.machine_at(static_cast<std::uint8_t>(room_.below(cluster_.boxes())));
+    if (!room_.chance(habits_.full_file_systems) || !cluster_.has_part(box)) return;
+    if (cluster_.lacks_room(box) || !may_disturb(box)) return;
+    const bool has_journal = habits_.consistency == wire::ArrayConsistency::journal;
+    if (!has_journal && is_troubled()) return;
+    is_fragile_ = is_fragile_ || !has_journal;
+    const bool at_home_alone = room_.chance(70), for_none = room_.chance(50);
+    say("the file system of disk " + std::to_string(box) + " is full" +
+        (at_home_alone ? ", but for what lies before the data" : ""));
+    ++tally_.full_file_systems;
+    disturbed_.insert(box);
+    cluster_.become_full(box, at_home_alone, for_none ? 100 : 50, room_.next());
+}
+
+/// L5: lack of room is no reason to count anybody out, but one that has none for a part at all.
+void RaidSwarm::check_failed(std::uint8_t place, wire::ArrayOutcome why) {
+    const auto box = cluster_.machine_at(place);
+    if (box >= cluster_.machines() || !cluster_.has_part(box)) return;
+    const bool is_well = options_.short_of_room && cluster_.disk(box).failures == 0 &&
+                         why != wire::ArrayOutcome::passive_side_failed;
+    if (is_well || raid::lacks_room(why))
+        complaints_.add("L5: a box counts as failed for lack of room, and of nothing else");
 }
 
 // Everything at once.

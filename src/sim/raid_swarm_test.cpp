@@ -103,6 +103,20 @@ TEST(RaidSwarm, LosesNothingWithAJournalWhenDisksRotAndLieToo) {
     EXPECT_GT(all.probes, 50u);
 }
 
+TEST(RaidSwarm, LosesNothingWhereThereIsTooLittleRoom) {
+    RaidSwarm::Tally all;
+    test::for_each_seed(test::fewer_if_sanitized(150), [&](std::uint64_t seed) {
+        for (const auto consistency : {journal, none}) {
+            auto options = with(consistency, false, true);
+            options.short_of_room = true;
+            all.add(run(seed, options));
+        }
+    });
+    if (!runs_all()) return;
+    EXPECT_GT(all.full_file_systems, 100u);
+    EXPECT_GT(all.back_pressed, 100u);
+}
+
 /// Runs in which something was wrong once.
 TEST(RaidSwarm, LosesNothingWithAJournalAnyMore) {
     const auto options = with(journal, false, false);
@@ -161,6 +175,17 @@ TEST(RaidSwarm, LosesNothingWithAJournalAnyMoreWhateverGoes) {
     // A copy that was put back had only prepared what its box had since committed, and was told to
     // undo it.
     run(79412, options);
+    // A box whose journal had failed said that it had no room in it.
+    for (std::uint64_t seed : {219u, 475u}) run(seed, options);
+}
+
+TEST(RaidSwarm, CountsNobodyOutForLackOfRoomAnyMore) {
+    auto options = with(journal, false, true);
+    // A box was told the volume again while it waited for room to keep it.
+    options.short_of_room = true;
+    run(115, options);
+    // One that was back had no room to note all that it was to abort.
+    run(2321, options);
 }
 
 TEST(RaidSwarm, LosesNothingWithoutAJournalAnyMore) {
