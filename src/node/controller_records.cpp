@@ -28,6 +28,9 @@ Result<void> take(ControllerRecords& known, const std::string& name, ConstBuffer
     } else if (name.starts_with("dirty/")) {
         WEFT_TRY(auto dirty, raid::parse_dirty_record(body));
         known.of_volumes[dirty.volume].dirty.push_back(dirty);
+    } else if (name.starts_with("executed/")) {
+        WEFT_TRY(auto executed, raid::parse_executed_record(body));
+        known.of_volumes[executed.volume].executed = std::move(executed.notes);
     } else if (name.starts_with(EventBook::record_prefix)) {
         // Nobody is contradicted by who does not know what once happened.
         if (auto event = raid::parse_record<wire::ArrayEventRecord>(body))

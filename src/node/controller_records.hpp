@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "raid/dirty_record.hpp"
 #include "raid/metadata_store.hpp"
+#include "raid/volume_records.hpp"
 #include "wire/array_superblock.hpp"
 
 namespace weft::node {

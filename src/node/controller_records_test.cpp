@@ -37,7 +37,9 @@ TEST(ControllerRecords, AreReadAsTheyWereWritten) {
                             .stripes = raid::RegionMap(100, raid::limits::lasting_regions),
                             .boots = {}};
     dirty.stripes.add(17);
+    const raid::ExecutedRecord executed{.volume = {{7, 7}}, .notes = {{{{3}}, 17}}};
     const Records kept{
+        {raid::executed_record_name({{7, 7}}), raid::encode_executed_record(executed)},
         {raid::dirty_record_name({{7, 7}}, 1), raid::encode_dirty_record(dirty)},
         {box_record_name(oak.box), raid::encode_record(oak)},
         {cluster_record_name, raid::encode_record(cluster)},
@@ -53,6 +55,7 @@ TEST(ControllerRecords, AreReadAsTheyWereWritten) {
     const auto& of_photos = known->of_volumes.at({{7, 7}});
     EXPECT_EQ(of_photos.rebuilds, std::vector{rebuild});
     EXPECT_EQ(of_photos.dirty, std::vector{dirty});
+    EXPECT_EQ(of_photos.executed, executed.notes);
     EXPECT_FALSE(read_controller_records({})->cluster) << "a new store";
 }
 

@@ -239,8 +239,9 @@ void ControllerNode::delete_volume(const std::string& name, Told told) {
         for (const auto& record : {raid::rebuild_record_name(volume->identity(), place),
                                    raid::dirty_record_name(volume->identity(), place)})
             changes.push_back({record, std::nullopt});
-    changes.push_back(
-        {raid::dirty_record_name(volume->identity(), wire::intent_place), std::nullopt});
+    for (const auto& record : {raid::dirty_record_name(volume->identity(), wire::intent_place),
+                               raid::executed_record_name(volume->identity())})
+        changes.push_back({record, std::nullopt});
     volume->keep_nothing(true);
     keep(std::move(changes), [this, identity = volume->identity(), name, told = std::move(told),
                               alive = alive_](Result<void> kept) {

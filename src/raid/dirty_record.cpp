@@ -4,8 +4,7 @@
 namespace weft::raid {
 namespace {
 
-constexpr std::size_t record_head = wire_size<wire::ArrayRecordHead>(),
-                      dirty_head = wire_size<wire::ArrayDirtyHead>(), word_size = 8, sum_size = 4;
+constexpr std::size_t dirty_head = wire_size<wire::ArrayDirtyHead>(), word_size = 8;
 
 }  // namespace
 
@@ -16,13 +15,8 @@ std::string dirty_record_name(const wire::VolumeIdentity& volume, std::uint8_t p
 
 std::vector<std::byte> encode_dirty_record(const DirtyRecord& record) {
     const auto& words = record.stripes.words();
-    const std::size_t body = dirty_head + words.size() * word_size;
-    std::vector<std::byte> octets(record_head + body + sum_size);
-    Buffer rest(octets);
-    encode(wire::ArrayRecordHead{.kind = wire::ArrayRecordKind::dirty,
-                                 .body_length = static_cast<std::uint32_t>(body)},
-           rest);
-    rest = rest.subspan(record_head);
+    std::vector<std::byte> body(dirty_head + words.size() * word_size);
+    Buffer rest(body);
     encode(wire::ArrayDirtyHead{.volume = record.volume,
                                 .place = record.place,
                                 .stripes = record.stripes.stripes(),
@@ -34,18 +28,11 @@ std::vector<std::byte> encode_dirty_record(const DirtyRecord& record) {
         store_big_endian<word_size>(word, rest.data());
         rest = rest.subspan(word_size);
     }
-    store_big_endian<sum_size>(crc32c(ConstBuffer(octets).first(record_head + body)), rest.data());
-    return octets;
+    return seal_record(wire::ArrayRecordKind::dirty, body);
 }
 
 Result<DirtyRecord> parse_dirty_record(ConstBuffer octets) {
-    if (octets.size() < record_head + dirty_head + sum_size) return Error{Code::truncated};
-    const std::size_t summed = octets.size() - sum_size;
-    WEFT_TRY(auto head, decode<wire::ArrayRecordHead>(octets));
-    if (head.kind != wire::ArrayRecordKind::dirty || head.body_length != summed - record_head ||
-        load_big_endian<sum_size>(octets.data() + summed) != crc32c(octets.first(summed)))
-        return Error{Code::malformed};
-    auto rest = octets.subspan(record_head, summed - record_head);
+    WEFT_TRY(auto rest, open_record(wire::ArrayRecordKind::dirty, octets));
     WEFT_TRY(auto said, decode<wire::ArrayDirtyHead>(rest));
     rest = rest.subspan(dirty_head);
     const bool is_place = said.place < limits::boxes || said.place == wire::intent_place;

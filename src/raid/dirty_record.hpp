@@ -28,10 +28,4 @@ std::vector<std::byte> encode_dirty_record(const DirtyRecord& record);
 /// `truncated`; `malformed` for a wrong checksum, another kind, or words that are no such map.
 Result<DirtyRecord> parse_dirty_record(ConstBuffer octets);
 
-/// What the store has of a volume besides the volume itself.
-struct VolumeRecords {
-    std::vector<wire::ArrayRebuildRecord> rebuilds;
-    std::vector<DirtyRecord> dirty;
-};
-
 }  // namespace weft::raid

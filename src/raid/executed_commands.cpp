@@ -24,4 +24,17 @@ bool ExecutedCommands::contains(const wire::HostIdentity& host, std::uint64_t co
     return found != hosts_.end() && found->second.commands.contains(command);
 }
 
+std::vector<ExecutedCommands::Note> ExecutedCommands::latest(std::size_t most) const {
+    std::vector<Note> notes;
+    if (hosts_.empty()) return notes;
+    const auto of_each =
+        static_cast<std::ptrdiff_t>(std::max<std::size_t>(most / hosts_.size(), 1));
+    for (const auto& [identity, host] : hosts_) {
+        auto first = host.commands.begin();
+        std::advance(first, std::max<std::ptrdiff_t>(std::ssize(host.commands) - of_each, 0));
+        for (; first != host.commands.end(); ++first) notes.emplace_back(identity, *first);
+    }
+    return notes;
+}
+
 }  // namespace weft::raid

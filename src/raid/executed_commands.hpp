@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "wire/array_identity.hpp"
 
@@ -21,6 +23,9 @@ public:
     void note(const wire::HostIdentity& host, std::uint64_t command);
     bool contains(const wire::HostIdentity& host, std::uint64_t command) const;
     std::size_t hosts() const { return hosts_.size(); }
+    using Note = std::pair<wire::HostIdentity, std::uint64_t>;
+    /// The highest of every host, so many of all of them together.
+    std::vector<Note> latest(std::size_t most) const;
 
 private:
     struct Host {

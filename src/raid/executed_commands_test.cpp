@@ -50,5 +50,17 @@ TEST(ExecutedCommands, KeepsTheHostsThatWroteLast) {
     EXPECT_TRUE(executed.contains(host(limits::executed_hosts), 1));
 }
 
+TEST(ExecutedCommands, GivesOutTheHighestOfEach) {
+    ExecutedCommands executed;
+    EXPECT_TRUE(executed.latest(10).empty());
+    for (std::uint64_t command = 1; command <= 100; ++command) executed.note(host(1), command);
+    executed.note(host(2), 7);
+    const std::vector<ExecutedCommands::Note> expected{
+        {host(1), 98}, {host(1), 99}, {host(1), 100}, {host(2), 7}};
+    EXPECT_EQ(executed.latest(6), expected);
+    EXPECT_EQ(executed.latest(1).size(), 2u) << "of every host one";
+    EXPECT_EQ(executed.latest(1000).size(), 101u);
+}
+
 }  // namespace
 }  // namespace weft::raid

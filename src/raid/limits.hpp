@@ -33,6 +33,7 @@ inline constexpr std::size_t journal_group_bytes = 4u << 20;  ///< written at on
 inline constexpr std::size_t checksum_pages = 1024;           ///< kept in memory, of 4 KiB
 
 inline constexpr std::size_t executed_commands = 4096;  ///< of a host, known not to be done twice
+inline constexpr std::size_t executed_kept = 8192;      ///< in the store, of a volume
 inline constexpr std::size_t executed_hosts = 256;      ///< that is known of, of a volume
 
 }  // namespace weft::raid::limits

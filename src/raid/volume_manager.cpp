@@ -113,6 +113,7 @@ Result<void> VolumeManager::Life::start(wire::ClusterIdentity cluster, wire::Epo
     for (const auto& member : std::span(volume.members).first(volume.boxes))
         if (member.failed) boxes_[member.box].facts.failed = true;
     recall_dirty(records.dirty);
+    for (const auto& [host, command] : records.executed) engine_.executed().note(host, command);
     auto known = engine_.set_volume(cluster_, epoch_, volume_, health());
     if (!known) return known.error();
     engine_.halt();  // requests may come, and wait for the boxes

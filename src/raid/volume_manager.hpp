@@ -12,9 +12,9 @@
 #include <memory>
 #include <span>
 
-#include "raid/dirty_record.hpp"
 #include "raid/metadata_store.hpp"
 #include "raid/volume_engine.hpp"
+#include "raid/volume_records.hpp"
 #include "raid/volume_status.hpp"
 #include "weft/instant.hpp"
 

@@ -94,6 +94,11 @@ void VolumeManager::Life::keep(wire::ArrayVolume next) {
             changes.push_back({name, std::nullopt});
     }
     keep_lacks(next, changes);
+    // Who becomes whole has the blocks and no notes of who wrote them, and who has them may go.
+    const auto executed = engine_.executed().latest(limits::executed_kept);
+    if (has_journal() && !executed.empty())
+        changes.push_back({executed_record_name(next.volume),
+                           encode_executed_record({.volume = next.volume, .notes = executed})});
     owner_.store(std::move(changes));
 }
 

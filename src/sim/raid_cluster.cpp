@@ -111,11 +111,7 @@ void RaidCluster::start_office() {
     manager_ = &offices_.back()->manager;
     raid::VolumeRecords records;
     const auto volume = stored_volume();
-    for (const auto& [name, record] : records_) {
-        if (auto found = raid::parse_record<wire::ArrayRebuildRecord>(record))
-            records.rebuilds.push_back(*found);
-        if (auto found = raid::parse_dirty_record(record)) records.dirty.push_back(*found);
-    }
+    for (const auto& [name, record] : records_) records.take(record);
     const bool started = volume && manager_->start(cluster_, wire::Epoch{epoch_}, *volume, records);
     if (!started) complaints_.add("S17: the store has no volume to begin with");
 }

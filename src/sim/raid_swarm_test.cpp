@@ -179,13 +179,15 @@ TEST(RaidSwarm, LosesNothingWithAJournalAnyMoreWhateverGoes) {
     for (std::uint64_t seed : {219u, 475u}) run(seed, options);
 }
 
-TEST(RaidSwarm, CountsNobodyOutForLackOfRoomAnyMore) {
+TEST(RaidSwarm, LosesNothingWithTooLittleRoomAnyMore) {
     auto options = with(journal, false, true);
     // A box was told the volume again while it waited for room to keep it.
     options.short_of_room = true;
     run(115, options);
     // One that was back had no room to note all that it was to abort.
     run(2321, options);
+    // A write was done twice: those who had noted it were gone, and who was rebuilt had no notes.
+    run(2637, options);
 }
 
 TEST(RaidSwarm, LosesNothingWithoutAJournalAnyMore) {

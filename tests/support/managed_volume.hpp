@@ -7,9 +7,9 @@
 #include <deque>
 #include <set>
 
-#include "raid/dirty_record.hpp"
 #include "raid/records.hpp"
 #include "raid/volume_manager.hpp"
+#include "raid/volume_records.hpp"
 #include "support/raid_cluster.hpp"
 
 namespace weft::test {
@@ -423,9 +423,7 @@ private:
         std::optional<wire::ArrayVolume> volume;
         for (const auto& [name, record] : kept) {
             if (auto found = raid::parse_record<wire::ArrayVolume>(record)) volume = *found;
-            if (auto found = raid::parse_record<wire::ArrayRebuildRecord>(record))
-                records.rebuilds.push_back(*found);
-            if (auto found = raid::parse_dirty_record(record)) records.dirty.push_back(*found);
+            records.take(record);
         }
         ASSERT_TRUE(volume);
         ASSERT_TRUE(manager->start(cluster, wire::Epoch{epoch}, *volume, records));
