@@ -181,8 +181,12 @@ void VolumeEngine::take_answer(CommandTicket ticket, const wire::ArrayAnswer& an
             owner_.box_failed(sent.to.box, sent.to.box, answer);
     } else if (answer.outcome != wire::ArrayOutcome::done && run.stage == Stage::running)
         order_failed(sent, answer);
-    else if (sent.closes)
+    else if (sent.closes) {
         run.open &= ~only(number(sent.to.box));
+        // It has it still, then: when it is asked what it knows, that is no surprise.
+        if (journal_ && sent.ends && answer.outcome != wire::ArrayOutcome::done)
+            owner_.owes_end(sent.box, run.transaction);
+    }
     if (answer.outcome == wire::ArrayOutcome::done) note_links(sent);
     const bool scrubs = run.upkeep && run.upkeep->kind == UpkeepKind::scrub && !run.heals;
     const bool counts = journal_ && sent.to.kind == PartyKind::box && run.stage == Stage::running &&

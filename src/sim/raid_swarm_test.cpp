@@ -208,6 +208,10 @@ TEST(RaidSwarm, BecomesWholeAgainWhenTooManyBoxesWereAway) {
     // A rebuild that was stuck, for a block beyond repair, kept others from being begun, and a
     // scrub.
     run(13, with(journal, true, true));
+    // A box whose disk had failed what it was to undo was taken for a copy that was put back.
+    auto short_of_room = with(journal, true, true);
+    short_of_room.short_of_room = true;
+    run(261, short_of_room);
     // One that was back before its loss had any consequence was waited for all the same.
     options.consistency = wire::ArrayConsistency::none;
     run(654, options);
