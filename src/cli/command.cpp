@@ -115,7 +115,7 @@ constexpr Command table[] = {
     {"rdma rping", "(--server | --client) HOST:PORT [--count N] [--size SIZE]",
      "Speak the stock rping program's exchange", rdma_rping},
     {"sim run", "raid|array [--seeds FIRST-LAST | --seed N] [--consistency journal|none|both] "
-     "[--faults all|first] [--beyond] [--go-on] [--jobs N] [--trace] [--json]",
+     "[--faults all|rings|second|first] [--beyond] [--go-on] [--jobs N] [--trace] [--json]",
      "Run whole arrays in virtual time, with faults, and look for anything lost", sim_run},
     {"run", "[--crc on|off] [--mode MODE] [--placement verified|eager] "
      "(PROGRAM ARGS… | --print-env)",

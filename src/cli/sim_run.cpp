@@ -236,7 +236,8 @@ int run_raid(const Wishes& wishes, Seeds seeds) {
     sim::RaidSwarmOptions options;
     options.beyond = wishes.beyond;
     options.all_faults = wishes.faults != "first";
-    options.short_of_room = wishes.faults == "all";
+    options.small_rings = wishes.faults == "rings";
+    options.short_of_room = wishes.faults == "all" || options.small_rings;
     if (wishes.trace) options.trace = print_line;
     std::vector<std::string> ways{wishes.consistency};
     if (wishes.consistency == "both") ways = {"journal", "none"};
@@ -292,8 +293,9 @@ int sim_run(const Command& self, const Arguments& arguments) {
         ->check(CLI::IsMember({"journal", "none", "both"}));
     options
         .add_option("--faults", wishes.faults,
-                    "all; or those there were first, or second, for seeds noted then")
-        ->check(CLI::IsMember({"all", "first", "second"}));
+                    "all; rings: with journals too small, too; or those there were first, or "
+                    "second, for seeds noted then")
+        ->check(CLI::IsMember({"all", "rings", "first", "second"}));
     options.add_flag("--beyond", wishes.beyond,
                      "take away more boxes than a volume can do without: it must stop");
     options.add_flag("--go-on", wishes.go_on, "after a seed that fails, too, and list all of them");

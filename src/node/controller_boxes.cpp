@@ -252,14 +252,15 @@ void ControllerNode::box_up(ControllerBox& box) {
     if (links_) links_->let_in(wire::host_end(own_session), wire::box_end(*box.identity()));
     for (const auto& [identity, volume] : volumes_) volume->box_up(box);
     // Those that came earlier have not heard of it if it is new to the volume, or they are.
-    give_spares();
+    look_at_spares();
 }
 
 void ControllerNode::box_down(ControllerBox& box, const std::string& why) {
     for (const auto& [number, adding] : adding_)
         if (adding->box.get() == &box) {
             if (adding->keeping) return;
-            if (const auto& lost = box.unreached()) return look_who_is_there(number, *lost);
+            if (const auto& lost = box.unreached(); lost && !box.facts())
+                return look_who_is_there(number, *lost);
             return added(number, why);
         }
     // A box that is away is looked for again and again: that is told once.
@@ -358,23 +359,28 @@ void ControllerNode::spare_wanted(ControllerVolume& volume, std::uint8_t place) 
     });
 }
 
-/// What they said when they came may be of long ago.
+/// What they said when they came may be of long ago, and one that does not answer is about to go.
 void ControllerNode::look_at_spares() {
-    auto round = Round::make([this, alive = alive_] {
-        if (*alive) give_spares();
+    auto answered = std::make_shared<std::set<wire::BoxIdentity>>();
+    auto round = Round::make([this, answered, alive = alive_] {
+        if (*alive) give_spares(*answered);
     });
     for (const auto& each : spares_)
         if (auto* box = find_box(each); box != nullptr && box->is_up())
-            box->describe([step = round->step()](bool) { step(); });
+            box->describe([each, answered, step = round->step()](bool well) {
+                if (well) answered->insert(each);
+                step();
+            });
     round->end();
 }
 
-void ControllerNode::give_spares() {
+void ControllerNode::give_spares(const std::set<wire::BoxIdentity>& answered) {
     for (auto wanted = spares_wanted_.begin(); wanted != spares_wanted_.end();) {
         auto volume = volumes_.find(wanted->first);
         auto spare = std::ranges::find_if(spares_, [&](const auto& each) {
             const auto* box = find_box(each);
-            if (box == nullptr || !box->is_up() || is_member(each)) return false;
+            if (box == nullptr || !box->is_up() || is_member(each) || !answered.contains(each))
+                return false;
             // One that had a place there before has a part that must go first.
             return volume == volumes_.end() || (!box->facts()->parts.contains(wanted->first) &&
                                                 !box->facts()->keeps_unread(wanted->first) &&

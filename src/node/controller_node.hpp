@@ -187,7 +187,7 @@ private:
     void take_apart(ControllerVolume& leaving, unsigned tries, const std::function<void()>& over);
     void later(Duration pause, std::function<void()> task);
     void look_at_spares();
-    void give_spares();
+    void give_spares(const std::set<wire::BoxIdentity>& answered);
     /// Boxes of one volume are to know each other; told when all that are up do.
     void acquaint(const wire::ArrayVolume& volume, std::function<void()> told);
     const ArraySecret& secret_of(const wire::BoxIdentity& one, const wire::BoxIdentity& other);

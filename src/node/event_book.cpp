@@ -41,6 +41,8 @@ void EventBook::recall(std::vector<wire::ArrayEventRecord> records) {
                            .box = raid::text_of_field(record.box),
                            .what = raid::text_of_field(record.what)});
     }
+    // Whoever was told of more than could be kept must not take ours for those.
+    if (last_ != 0) last_ += gap;
     kept_ = last_;
     first_own_ = last_ + 1;
 }

@@ -20,6 +20,8 @@ public:
     static constexpr std::size_t remembered = 1000;  ///< events, by the controller itself
     static constexpr std::size_t lasting = 256;      ///< in the store
     static constexpr std::size_t at_once = 64;       ///< a store may refuse longer transactions
+    static constexpr std::uint64_t gap = 1024;       ///< of numbers, between two controllers
+    static_assert(gap % lasting == 0, "so that what is new takes the place of what is oldest");
     static constexpr Duration gather = std::chrono::milliseconds(100);
     static constexpr Duration try_again_after = std::chrono::seconds(1);
     static constexpr const char* record_prefix = "events/";

@@ -2,6 +2,7 @@
 #include "raid/executed_commands.hpp"
 
 #include <algorithm>
+#include <functional>
 
 #include "raid/limits.hpp"
 
@@ -25,15 +26,19 @@ bool ExecutedCommands::contains(const wire::HostIdentity& host, std::uint64_t co
 }
 
 std::vector<ExecutedCommands::Note> ExecutedCommands::latest(std::size_t most) const {
+    std::vector<const Hosts::value_type*> hosts;
+    for (const auto& each : hosts_) hosts.push_back(&each);
+    std::ranges::sort(hosts, std::greater{},
+                      [](const auto* each) { return each->second.last_note; });
     std::vector<Note> notes;
-    if (hosts_.empty()) return notes;
-    const auto of_each =
-        static_cast<std::ptrdiff_t>(std::max<std::size_t>(most / hosts_.size(), 1));
-    for (const auto& [identity, host] : hosts_) {
-        auto first = host.commands.begin();
-        std::advance(first, std::max<std::ptrdiff_t>(std::ssize(host.commands) - of_each, 0));
-        for (; first != host.commands.end(); ++first) notes.emplace_back(identity, *first);
+    for (const auto* each : hosts) {
+        const auto& commands = each->second.commands;
+        const auto count = std::min({commands.size(), limits::requests, most - notes.size()});
+        const auto last = std::next(commands.rbegin(), static_cast<std::ptrdiff_t>(count));
+        for (auto next = commands.rbegin(); next != last; ++next)
+            notes.emplace_back(each->first, *next);
     }
+    std::ranges::reverse(notes);
     return notes;
 }
 

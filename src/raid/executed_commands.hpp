@@ -24,7 +24,8 @@ public:
     bool contains(const wire::HostIdentity& host, std::uint64_t command) const;
     std::size_t hosts() const { return hosts_.size(); }
     using Note = std::pair<wire::HostIdentity, std::uint64_t>;
-    /// The highest of every host, so many of all of them together.
+    /// So many at most, of the hosts that wrote last; of each the highest, more than it may have
+    /// under way. Those that wrote last come last, as they should be noted again.
     std::vector<Note> latest(std::size_t most) const;
 
 private:
@@ -32,7 +33,8 @@ private:
         std::set<std::uint64_t> commands;
         std::uint64_t last_note = 0;
     };
-    std::map<wire::HostIdentity, Host> hosts_;
+    using Hosts = std::map<wire::HostIdentity, Host>;
+    Hosts hosts_;
     std::uint64_t notes_ = 0;
 };
 

@@ -50,16 +50,20 @@ TEST(ExecutedCommands, KeepsTheHostsThatWroteLast) {
     EXPECT_TRUE(executed.contains(host(limits::executed_hosts), 1));
 }
 
-TEST(ExecutedCommands, GivesOutTheHighestOfEach) {
+TEST(ExecutedCommands, GivesOutTheHighestOfThoseWhoWroteLast) {
     ExecutedCommands executed;
     EXPECT_TRUE(executed.latest(10).empty());
-    for (std::uint64_t command = 1; command <= 100; ++command) executed.note(host(1), command);
-    executed.note(host(2), 7);
+    executed.note(host(9), 7);
+    for (std::uint64_t command = 1; command <= 2 * limits::requests; ++command)
+        executed.note(host(2), command);
+    executed.note(host(1), 5);
     const std::vector<ExecutedCommands::Note> expected{
-        {host(1), 98}, {host(1), 99}, {host(1), 100}, {host(2), 7}};
-    EXPECT_EQ(executed.latest(6), expected);
-    EXPECT_EQ(executed.latest(1).size(), 2u) << "of every host one";
-    EXPECT_EQ(executed.latest(1000).size(), 101u);
+        {host(2), 2 * limits::requests - 1}, {host(2), 2 * limits::requests}, {host(1), 5}};
+    EXPECT_EQ(executed.latest(3), expected);
+    const auto all = executed.latest(8192);
+    EXPECT_EQ(all.size(), limits::requests + 2) << "of one no more than that";
+    EXPECT_EQ(all.front(), ExecutedCommands::Note(host(9), 7)) << "long ago";
+    EXPECT_EQ(all.back(), ExecutedCommands::Note(host(1), 5));
 }
 
 }  // namespace

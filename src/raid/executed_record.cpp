@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "raid/executed_record.hpp"
 
+#include "wire/scsi_array.hpp"
+
 namespace weft::raid {
 namespace {
 
 constexpr std::size_t volume_size = wire_size<wire::VolumeIdentity>(),
-                      host_size = wire_size<wire::HostIdentity>(), command_size = 8,
-                      note_size = host_size + command_size;
+                      note_size = wire_size<wire::ArrayExecutedNote>();
 
 }  // namespace
 
@@ -20,8 +21,10 @@ std::vector<std::byte> encode_executed_record(const ExecutedRecord& record) {
     encode(record.volume, rest);
     rest = rest.subspan(volume_size);
     for (const auto& [host, command] : record.notes) {
-        encode(host, rest);
-        store_big_endian<command_size>(command, rest.data() + host_size);
+        encode(
+            wire::ArrayExecutedNote{
+                .transaction = {}, .host_identity = host, .host_command = command},
+            rest);
         rest = rest.subspan(note_size);
     }
     return seal_record(wire::ArrayRecordKind::executed, body);
@@ -34,8 +37,8 @@ Result<ExecutedRecord> parse_executed_record(ConstBuffer octets) {
     rest = rest.subspan(volume_size);
     if (rest.size() % note_size != 0) return Error{Code::malformed};
     for (; !rest.empty(); rest = rest.subspan(note_size)) {
-        WEFT_TRY(auto host, decode<wire::HostIdentity>(rest));
-        record.notes.emplace_back(host, load_big_endian<command_size>(rest.data() + host_size));
+        WEFT_TRY(auto note, decode<wire::ArrayExecutedNote>(rest));
+        record.notes.emplace_back(note.host_identity, note.host_command);
     }
     return record;
 }

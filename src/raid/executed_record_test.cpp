@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "support/golden.hpp"
+
 namespace weft::raid {
 namespace {
 
@@ -14,6 +16,16 @@ TEST(ExecutedRecord, IsReadAsItWasWritten) {
     EXPECT_EQ(*parse_executed_record(encode_executed_record(some_record())), some_record());
     const ExecutedRecord none{.volume = {{7}}, .notes = {}};
     EXPECT_EQ(*parse_executed_record(encode_executed_record(none)), none);
+}
+
+TEST(ExecutedRecord, HasTheFormItHas) {
+    const auto record = parse_executed_record(test::golden("raid/executed.hex"));
+    ASSERT_TRUE(record);
+    EXPECT_EQ(record->volume.octets[15], 0x2f);
+    ASSERT_EQ(record->notes.size(), 1u);
+    EXPECT_EQ(record->notes[0].first.octets[0], 0x50);
+    EXPECT_EQ(record->notes[0].second, 77u);
+    EXPECT_EQ(encode_executed_record(*record), test::golden("raid/executed.hex"));
 }
 
 TEST(ExecutedRecord, IsRefusedWhereAnythingIsWrong) {

@@ -63,7 +63,7 @@ private:
         std::optional<Recalled> recalled;  ///< of its journal, in this session
         unsigned complaints = 0;
         bool ails = false;           ///< it would be counted out if anybody could do without it
-        unsigned refusals = 0;       ///< in a row, of what the volume is
+        unsigned refusals = 0;       ///< in a row, to hear what the volume is, or answers lost
         bool out_for_links = false;  ///< it failed, and nothing else is wrong with it
         unsigned fallen_out = 0;     ///< so often, for that
         unsigned minutes_left = 0;   ///< until it is tried again; or forgiven, where it is back

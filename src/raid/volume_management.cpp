@@ -30,7 +30,7 @@ Result<void> VolumeManager::Life::re_add(std::uint8_t place) {
     if (!box || !(box->facts.failed || box->ails)) return Error{Code::unsupported};
     Visit visit(*this);
     box->facts.failed = box->ails = false;
-    box->complaints = box->fallen_out = box->minutes_left = 0;
+    box->complaints = box->fallen_out = box->minutes_left = box->refusals = 0;
     box->out_for_links = false;
     // It may be for what it was asked first that it had failed.
     if (box->has_session && !box->greeted) greet(volume_.members[place].box, *box);
@@ -48,6 +48,7 @@ Result<void> VolumeManager::Life::replace(std::uint8_t place, const wire::BoxIde
         return Error{Code::io_failed};
     Visit visit(*this);
     newcomer->second.facts.failed = false;
+    newcomer->second.refusals = 0;
     wishes_.replacements[place] = box;
     return {};
 }

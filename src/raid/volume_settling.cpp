@@ -216,8 +216,8 @@ void VolumeManager::Life::told(const Told& what, const wire::ArrayAnswer& answer
         }
         return;
     }
-    // Told again, under what it knows: it may just be keeping what it was told in another session,
-    // and it keeps one thing at a time.
+    // Told again, under what it knows: something newer came in between, or we know it by an older
+    // generation than it has.
     if (answer.outcome == ArrayOutcome::other_generation && answer.generation < what.generation &&
         (answer.generation != box.generation || ++box.refusals < limits::refusals)) {
         box.generation = answer.generation;

@@ -91,11 +91,11 @@ void RaidHabits::draw_more(Random random) {
 }
 
 /// Of a small ring the largest request takes more than half of what is for records.
-void RaidHabits::draw_room(Random random) {
+void RaidHabits::draw_room(Random random, bool small_rings) {
     constexpr std::uint64_t smallest_ring = 40;
     full_file_systems = draw_rate(random, 12);
     const auto blocks = random.between(smallest_ring, usual_ring);
-    if (random.chance(40) && consistency == wire::ArrayConsistency::journal)
+    if (small_rings && random.chance(40) && consistency == wire::ArrayConsistency::journal)
         journal_blocks = blocks;
 }
 

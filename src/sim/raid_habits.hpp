@@ -17,7 +17,7 @@ struct RaidHabits {
     /// stories for who leaves them out.
     void draw_more(Random random);
     /// And those that were thought of last: too little room.
-    void draw_room(Random random);
+    void draw_room(Random random, bool small_rings);
 
     raid::Level level{};
     std::uint8_t boxes = 0;

@@ -10,7 +10,8 @@ namespace {
 RaidHabits drawn(Random& random, std::uint64_t seed, const RaidSwarmOptions& options) {
     RaidHabits habits(random, options.consistency, options.beyond);
     if (options.all_faults) habits.draw_more(Random(~seed));
-    if (options.all_faults && options.short_of_room) habits.draw_room(Random(~seed * 11));
+    if (options.all_faults && options.short_of_room)
+        habits.draw_room(Random(~seed * 11), options.small_rings);
     return habits;
 }
 

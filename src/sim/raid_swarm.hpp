@@ -22,6 +22,7 @@ struct RaidSwarmOptions {
     bool all_faults = false;
     /// Those of RaidHabits::draw_room() too, likewise: with all the others.
     bool short_of_room = false;
+    bool small_rings = false;  ///< with that, journals far below what the product has
     std::function<void(const std::string&)> trace;
 };
 

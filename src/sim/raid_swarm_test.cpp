@@ -108,7 +108,7 @@ TEST(RaidSwarm, LosesNothingWhereThereIsTooLittleRoom) {
     test::for_each_seed(test::fewer_if_sanitized(150), [&](std::uint64_t seed) {
         for (const auto consistency : {journal, none}) {
             auto options = with(consistency, false, true);
-            options.short_of_room = true;
+            options.short_of_room = options.small_rings = true;
             all.add(run(seed, options));
         }
     });
@@ -182,7 +182,7 @@ TEST(RaidSwarm, LosesNothingWithAJournalAnyMoreWhateverGoes) {
 TEST(RaidSwarm, LosesNothingWithTooLittleRoomAnyMore) {
     auto options = with(journal, false, true);
     // A box was told the volume again while it waited for room to keep it.
-    options.short_of_room = true;
+    options.short_of_room = options.small_rings = true;
     run(115, options);
     // One that was back had no room to note all that it was to abort.
     run(2321, options);
@@ -210,7 +210,7 @@ TEST(RaidSwarm, BecomesWholeAgainWhenTooManyBoxesWereAway) {
     run(13, with(journal, true, true));
     // A box whose disk had failed what it was to undo was taken for a copy that was put back.
     auto short_of_room = with(journal, true, true);
-    short_of_room.short_of_room = true;
+    short_of_room.short_of_room = short_of_room.small_rings = true;
     run(261, short_of_room);
     // One that was back before its loss had any consequence was waited for all the same.
     options.consistency = wire::ArrayConsistency::none;

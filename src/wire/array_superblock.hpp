@@ -111,7 +111,7 @@ enum class ArrayRecordKind : std::uint8_t {
     rebuild = 6,
     dirty = 7,  ///< of no fixed length: array_dirty.hpp
     event = 8,
-    executed = 9,  ///< of no fixed length, too: notes, one behind another
+    executed = 9,  ///< of no fixed length, too: a volume's identity, and an ArrayExecutedNote each
 };
 
 struct ArrayRecordHead {

@@ -156,7 +156,8 @@ class Sqlite(TakeoverCase):
             self.assertEqual(victim.news()[0]["event"], "waiting")
         self.finish()
         events = self.cluster.tell("events")
-        self.assertEqual([each["number"] for each in events], list(range(1, len(events) + 1)))
+        numbers = [each["number"] for each in events]
+        self.assertEqual(numbers, sorted(set(numbers)))
         offices = [each["what"] for each in events if "took office" in each["what"]]
         self.assertEqual([each.split()[3].rstrip(",") for each in offices],
                          [first.address(), second.address(), first.address()], offices)

@@ -227,6 +227,8 @@ def main():
     write("superblock.hex", "A box's superblock.", SUPERBLOCK + [
         (rest, "zeroes"), (number(4, crc32c(body + rest)), "CRC32C")])
     write("records.hex", "Records of a controller's store, one behind another.", RECORDS)
+    write("executed.hex", "Which writes of a volume were executed, as the store has it.",
+          record(9, VOLUME + bytes(8) + bytes(range(0x50, 0x60)) + number(8, 77)))
     write("box.hex", "What a box says of itself, and what it keeps of itself.", BOX_FILES)
     write("greetings.hex", "How the ends of a connection introduce themselves.", GREETINGS)
     write("host.hex", "A host says hello, is welcomed, writes, is answered, and told of boxes.",
