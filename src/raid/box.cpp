@@ -55,10 +55,14 @@ void Box::receive(CommandTicket ticket, const wire::ArrayCommandBlock& block,
     // What was begun in an older generation must still be ended.
     const bool ends = block.action == ArrayAction::abort || block.action == ArrayAction::release ||
                       block.action == ArrayAction::resolve || block.action == ArrayAction::recall;
-    if (ends && parameters.size() != wire_size<wire::ArrayAddress>())
-        return say(ticket, ArrayOutcome::malformed);
+    const auto rest = parameters.subspan(wire_size<wire::ArrayAddress>());
+    const bool settles =
+        block.action == ArrayAction::abort && rest.size() == wire_size<wire::ArraySettled>();
+    if (ends && !rest.empty() && !settles) return say(ticket, ArrayOutcome::malformed);
     if (ends && outcome == ArrayOutcome::other_generation) outcome = ArrayOutcome::done;
     if (outcome != ArrayOutcome::done) return say(ticket, outcome);
+    if (settles && journaled_ != nullptr)
+        journaled_->settle(decode<wire::ArraySettled>(rest)->settled);
     switch (block.action) {
         case ArrayAction::abort:
         case ArrayAction::release:
@@ -68,7 +72,7 @@ void Box::receive(CommandTicket ticket, const wire::ArrayCommandBlock& block,
         case ArrayAction::recall:
             return take_recall(ticket);
         case ArrayAction::store_volume:
-            return take_volume(ticket, parameters.subspan(wire_size<wire::ArrayAddress>()));
+            return take_volume(ticket, rest);
         case ArrayAction::meet_boxes:
         case ArrayAction::admit_host:
         case ArrayAction::dismiss_host:

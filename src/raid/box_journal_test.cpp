@@ -146,6 +146,28 @@ TEST(BoxJournal, DigestsTheChangeAgainstHome) {
     EXPECT_TRUE(one.reads_as(0, old));
 }
 
+/// What it never heard of is noted all the same, or it could begin later: unless it is settled.
+TEST(BoxJournal, NeedsNoRoomToUndoWhatItIsToldToBeSettled) {
+    JournaledBox one;
+    std::uint64_t next = 1;
+    while (next < 10'000 && one.say(ArrayAction::abort, next) == ArrayOutcome::done) ++next;
+    ASSERT_EQ(one.say(ArrayAction::abort, next), ArrayOutcome::no_room);
+    const auto address = weft::encoded(one.address_of(0));
+    const auto settled = weft::encoded(wire::ArraySettled{TransactionNumber{next + 10}});
+    std::vector<std::byte> both(address.begin(), address.end());
+    both.insert(both.end(), settled.begin(), settled.end());
+    auto say = [&](ArrayAction action, std::uint64_t transaction) {
+        const auto ticket = one.tell(0, action, transaction, both);
+        one.agenda.run();
+        return one.outcome(0, ticket);
+    };
+    EXPECT_EQ(say(ArrayAction::release, next), ArrayOutcome::malformed) << "by who aborts alone";
+    EXPECT_EQ(one.say(ArrayAction::abort, next), ArrayOutcome::no_room);
+    EXPECT_EQ(say(ArrayAction::abort, next), ArrayOutcome::done);
+    EXPECT_EQ(one.say(ArrayAction::abort, next + 5), ArrayOutcome::done);
+    EXPECT_EQ(one.prepare(next + 20, 0).outcome, ArrayOutcome::done) << "there is room again";
+}
+
 TEST(BoxJournal, KeepsWhatIsPreparedOverPowerCutsAndEpochs) {
     JournaledBox one;
     ASSERT_EQ(one.prepare(1, 0, as_new, 0).outcome, ArrayOutcome::done);

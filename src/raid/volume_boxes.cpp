@@ -116,17 +116,24 @@ void VolumeManager::Life::end_what_is_open(const wire::BoxIdentity& identity, Bo
 
 void VolumeManager::Life::tell_end(const wire::BoxIdentity& identity, wire::ArrayAction action,
                                    const Told& what) {
-    const auto parameters = encoded(wire::ArrayAddress{.cluster = cluster_,
-                                                       .volume = volume_.volume,
-                                                       .box = identity,
-                                                       .generation = boxes_[identity].generation,
-                                                       .epoch = epoch_});
+    const auto address = encoded(wire::ArrayAddress{.cluster = cluster_,
+                                                    .volume = volume_.volume,
+                                                    .box = identity,
+                                                    .generation = boxes_[identity].generation,
+                                                    .epoch = epoch_});
+    std::vector<std::byte> parameters(address.begin(), address.end());
+    // One that was counted out hears by no order what is settled, and what its journal is full of
+    // stays there until it does.
+    if (action == wire::ArrayAction::abort && resolved_ && !is_counted_on(identity)) {
+        const auto settled = encoded(wire::ArraySettled{engine_.settled()});
+        parameters.insert(parameters.end(), settled.begin(), settled.end());
+    }
     owner_.carry(identity, remember(what),
                  {{.action = action,
                    .transaction = what.transaction,
                    .parameter_length = static_cast<std::uint32_t>(parameters.size()),
                    .control = {}},
-                  {parameters.begin(), parameters.end()}});
+                  std::move(parameters)});
 }
 
 void VolumeManager::Life::greeted(const Told& what, const wire::ArrayAnswer& answer) {

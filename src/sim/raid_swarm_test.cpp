@@ -188,6 +188,11 @@ TEST(RaidSwarm, LosesNothingWithTooLittleRoomAnyMore) {
     run(2321, options);
     // A write was done twice: those who had noted it were gone, and who was rebuilt had no notes.
     run(2637, options);
+    // One that was counted out had no room to note what it was to abort, and heard by nobody that
+    // all of it was settled.
+    for (std::uint64_t seed : {9994u, 12298u, 17972u}) run(seed, options);
+    options.small_rings = false;
+    for (std::uint64_t seed : {16581u, 19353u, 20648u}) run(seed, options);
 }
 
 TEST(RaidSwarm, LosesNothingWithoutAJournalAnyMore) {

@@ -213,6 +213,16 @@ enum class ArrayTransactionState : std::uint8_t {
     aborted = 3,
 };
 
+/// May follow the address of an abort, for a box that takes no orders yet, by which it would hear
+/// it: what is settled needs no room in its journal.
+struct ArraySettled {
+    TransactionNumber settled{};  ///< as in orders
+
+    static constexpr void describe(auto& v, auto& h) { v("settled", h.settled); }
+    bool operator==(const ArraySettled&) const = default;
+};
+static_assert(wire_size<ArraySettled>() == 8);
+
 /// The Data-In of recall: this head, the transactions, the notes; both in rising order.
 struct ArrayRecallHead {
     TransactionNumber settled{};  ///< all below it had ended everywhere, and are not listed
