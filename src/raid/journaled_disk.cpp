@@ -175,6 +175,9 @@ void JournaledDisk::abort(Transaction transaction, Told told) {
     }
     Known& known = found->second;
     if (known.preparing) return told(refused(Code::exhausted));
+    // Of what is settled nobody lists any more how it ended: that it has is all that was wished.
+    if (known.decision == State::committed && known.mark_is_lasting && transaction < settled_)
+        return told({});
     if (known.decision == State::committed) return told(refused(Code::access_denied));
     if (known.decision && known.mark_is_lasting) return told({});
     known.waiting.push_back(std::move(told));

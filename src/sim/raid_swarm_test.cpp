@@ -193,6 +193,8 @@ TEST(RaidSwarm, LosesNothingWithTooLittleRoomAnyMore) {
     for (std::uint64_t seed : {9994u, 12298u, 17972u}) run(seed, options);
     options.small_rings = false;
     for (std::uint64_t seed : {16581u, 19353u, 20648u}) run(seed, options);
+    // It knew that, lost its session, and was then told to abort what it had committed.
+    run(12176, options);
 }
 
 TEST(RaidSwarm, LosesNothingWithoutAJournalAnyMore) {
