@@ -122,9 +122,9 @@ void VolumeManager::Life::tell_end(const wire::BoxIdentity& identity, wire::Arra
                                                     .generation = boxes_[identity].generation,
                                                     .epoch = epoch_});
     std::vector<std::byte> parameters(address.begin(), address.end());
-    // One that was counted out hears by no order what is settled, and what its journal is full of
-    // stays there until it does.
-    if (action == wire::ArrayAction::abort && resolved_ && !is_counted_on(identity)) {
+    // Who takes no orders hears by none what is settled, and what its journal is full of stays
+    // there until it does.
+    if (action == wire::ArrayAction::abort && resolved_) {
         const auto settled = encoded(wire::ArraySettled{engine_.settled()});
         parameters.insert(parameters.end(), settled.begin(), settled.end());
     }

@@ -195,6 +195,8 @@ TEST(RaidSwarm, LosesNothingWithTooLittleRoomAnyMore) {
     for (std::uint64_t seed : {16581u, 19353u, 20648u}) run(seed, options);
     // It knew that, lost its session, and was then told to abort what it had committed.
     run(12176, options);
+    // Likewise one that was not counted out, while nobody wrote anything.
+    run(23032, options);
 }
 
 TEST(RaidSwarm, LosesNothingWithoutAJournalAnyMore) {
