@@ -208,6 +208,10 @@ TEST(RaidSwarm, LosesNothingWithoutAJournalAnyMore) {
     run(5725, {});
 }
 
+TEST(RaidSwarm, WaitsForAStoreThatRefusedBeforeItCountsWhatARequestCosts) {
+    run(32832, with(none, false, true));
+}
+
 TEST(RaidSwarm, BecomesWholeAgainWhenTooManyBoxesWereAway) {
     RaidSwarmOptions options;
     options.beyond = true;
