@@ -16,8 +16,6 @@ using raid::VolumeState;
 using test::ArrayCluster;
 using test::ScribbledArray;
 
-const auto& four = ScribbledArray::members;
-
 TEST(ControllerHealing, GoesOnWithoutABoxAndTakesItBack) {
     test::for_each_seed(4, [](std::uint64_t seed) {
         ScribbledArray array(seed);
