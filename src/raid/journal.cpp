@@ -89,7 +89,6 @@ void Journal::pump() {
         if (!std::exchange(marks_asked_, true)) options_.marks_wait();
         return;
     }
-    writing_ = true;
     group_ = {};
     group_.at = state_.head;
     take_marks();
@@ -158,25 +157,28 @@ void Journal::write_group() {
     const std::uint64_t most = round_down(disk_.traits().maximum_transfer, journal_block);
     const std::uint64_t size = std::min({group_.length - group_.written, ring_length_ - at, most});
     group_.written += size;
+    writing_ = true;
     asker_.write_durably(region_.offset + journal_ring_offset + at, take_front(group_.octets, size),
                          [this](Result<void> outcome) { group_written(outcome); });
 }
 
 void Journal::group_written(Result<void> outcome) {
+    writing_ = false;
     if (!outcome) return fail(outcome.error());
+    if (failed_) return fail(Error{.code = Code::io_failed});  // a checkpoint did, meanwhile
     if (group_.written < group_.length) return write_group();
     lasting_ = state_.sequence;
-    writing_ = false;
     // What is told may append at once, and its group begin.
     auto told = std::exchange(group_, {}).told;
     for (auto& [entry, each] : told) each(entry);
     pump();
 }
 
-/// Nobody knows what is on the disk now: nothing more is promised.
+/// Nobody knows what is on the disk now: nothing more is promised. What a group is written from is
+/// the disk's until it answers: who is told then, and not before, has it back.
 void Journal::fail(Error why) {
     failed_ = true;
-    writing_ = false;
+    if (writing_) return;
     auto told = std::exchange(group_, {}).told;
     auto records = std::exchange(records_, {});
     auto marks = std::exchange(marks_, {});

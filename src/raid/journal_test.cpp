@@ -9,6 +9,7 @@
 #include "base/crc32c.hpp"
 #include "raid/journal_reader.hpp"
 #include "support/crash_disk.hpp"
+#include "support/held_disk.hpp"
 
 namespace weft::raid {
 namespace {
@@ -23,7 +24,8 @@ constexpr std::uint64_t ring = region.offset + journal_ring_offset;
 constexpr std::uint64_t first_run = (std::uint64_t{7} << 32) + 1;
 
 struct Ring {
-    explicit Ring(const JournalOptions& options) : journal(disk, region, options) {
+    explicit Ring(const JournalOptions& options) : journal(held, region, options) {
+        held.holding = false;
         disk.answers_at_once = true;
         Journal::State fresh;
         fresh.slot = 1;
@@ -88,6 +90,7 @@ struct Ring {
     }
 
     CrashDisk disk{1 << 20, 5};
+    test::HeldDisk held{disk};  ///< nothing, unless it is told to
     Journal journal;
     std::deque<std::vector<std::byte>> memory;
     std::vector<std::uint64_t> lasting;
@@ -332,6 +335,31 @@ TEST(Journal, PromisesNothingMoreOnceTheDiskFailed) {
     EXPECT_FALSE(one.append(3, 1));
     EXPECT_TRUE(one.journal.has_failed());
     EXPECT_TRUE(one.journal.idle());
+}
+
+/// Whoever is told that a record failed uses its memory for something else, which the disk would
+/// then write into the ring.
+TEST(Journal, TellsNobodyThatItFailedWhileTheDiskWritesFromTheirMemory) {
+    Ring one({});
+    one.held.holding = true;
+    ASSERT_TRUE(one.append(1, 1));
+    ASSERT_TRUE(one.append(2, 1));  // waits for the one under way
+    bool failed = false;
+    JournalCheckpoint next;
+    next.head.run = first_run;
+    one.journal.write_checkpoint(0, next, [&](Result<void> how) { failed = !how; });
+    ASSERT_EQ(one.held.held.size(), 2u);
+    one.held.fail(1, Error{.code = Code::io_failed});
+    EXPECT_TRUE(failed);
+    EXPECT_TRUE(one.journal.has_failed());
+    EXPECT_EQ(one.failures, 0);
+    EXPECT_FALSE(one.journal.idle());
+    one.held.let_all_go();
+    one.disk.run();
+    EXPECT_EQ(one.failures, 2) << "nothing is promised any more, whatever lies in the ring";
+    EXPECT_TRUE(one.journal.idle());
+    one.held.holding = false;
+    EXPECT_EQ(one.found(), (std::vector<std::uint64_t>{1}));
 }
 
 }  // namespace
