@@ -19,6 +19,7 @@
 #include "linux/descriptor_limit.hpp"
 #include "linux/disk_files.hpp"
 #include "node/box_node.hpp"
+#include "wire/array_names.hpp"
 
 namespace weft::cli {
 namespace {
@@ -119,7 +120,7 @@ int box_serve(const Command& self, const Arguments& arguments) {
     if (*size == 0) throw Misuse{"a box without room is of no use; say a size like 512M or 1G"};
     const auto address = tcp_address_of(wishes.listen);
     // Before there is a folder that nobody will use.
-    if (auto refusal = node::BoxNode::refusal_of_name(wishes.name)) throw Refusal{*refusal};
+    if (auto refusal = wire::refusal_of_box_name(wishes.name)) throw Refusal{*refusal};
     const auto key = read_key(wishes.key);
     linux::raise_descriptor_limit();
     // A file that may not grow any more is a disk that fails, not our end.

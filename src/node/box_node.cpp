@@ -43,17 +43,11 @@ void BoxNode::refuse_to_start(std::string why) {
     world_.defer([told = std::exchange(started_, nullptr), why = std::move(why)] { told(why); });
 }
 
-std::optional<std::string> BoxNode::refusal_of_name(const std::string& name) {
-    if (!wire::is_array_name(name))
-        return "a box's name has small letters, digits, '-' and '.', 63 at most";
-    if (wire::is_number(name)) return "a box's name has a letter: it could be taken for a place";
-    return std::nullopt;
-}
-
 void BoxNode::start(Started told) {
     started_ = std::move(told);
     if (!links_) return refuse_to_start("there is no memory for RDMA");
-    if (auto refusal = refusal_of_name(options_.name)) return refuse_to_start(*std::move(refusal));
+    if (auto refusal = wire::refusal_of_box_name(options_.name))
+        return refuse_to_start(*std::move(refusal));
     const auto octets = world_.read_file(facts_path());
     if (!octets && octets.error().code == Code::not_found) return become_somebody();
     if (!octets) return refuse_to_start(facts_path() + ": " + to_text(octets.error()));

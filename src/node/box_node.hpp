@@ -53,8 +53,6 @@ public:
 
     /// Finds out who it is, or becomes somebody. `told` is never called from inside.
     void start(Started told);
-    /// Why no box can be called that, a sentence.
-    static std::optional<std::string> refusal_of_name(const std::string& name);
     /// Once it has started.
     Result<Address> listen(const Address& address);
     /// What people may want to know, a sentence each.

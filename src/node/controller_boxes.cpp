@@ -55,9 +55,7 @@ bool ControllerNode::is_member(const wire::BoxIdentity& box) const {
 
 void ControllerNode::add_box(const std::string& name, const Address& address, bool join,
                              Told told) {
-    if (!wire::is_array_name(name)) return told(wire::why_no_array_name(name, "a box"));
-    if (wire::is_number(name))
-        return told("'" + name + "' is no name for a box: it could be taken for a place");
+    if (auto refusal = wire::refusal_of_box_name(name)) return told(std::move(refusal));
     const bool comes = std::ranges::any_of(
         adding_, [&](const auto& each) { return each.second->box->name() == name; });
     // One that is away may be somewhere else by now.

@@ -2,6 +2,7 @@
 // The iSCSI names of an array's parties; a volume's target is named in array_host.hpp.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -37,10 +38,10 @@ inline std::string why_no_array_name(std::string_view name, const char* what) {
 }
 
 /// A box's name stands where a place in a volume may stand as well, and that is a number.
-constexpr bool is_number(std::string_view name) {
-    for (char letter : name)
-        if (letter < '0' || letter > '9') return false;
-    return !name.empty();
+inline std::optional<std::string> refusal_of_box_name(std::string_view name) {
+    if (!is_array_name(name)) return why_no_array_name(name, "a box");
+    if (name.find_first_not_of("0123456789") != name.npos) return std::nullopt;
+    return "'" + std::string(name) + "' is no name for a box: it could be taken for a place";
 }
 
 }  // namespace weft::wire

@@ -199,7 +199,7 @@ class BoxServe(unittest.TestCase):
             f"weft: {self.data}/box: this is not a box's file, or it is damaged")
         self.assertEqual(
             self.refusal("--name", "Oak!", "--data", self.data, "--size", "1G"),
-            "weft: a box's name has small letters, digits, '-' and '.', 63 at most")
+            "weft: 'Oak!' is no name for a box: small letters, digits, '-' and '.', 63 at most")
         folder = self.data.parent / "elm"
         for name in ("Elm", "7"):
             self.refusal("--name", name, "--data", folder, "--size", "1G")
