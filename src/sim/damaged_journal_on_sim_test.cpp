@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <list>
 
 #include "raid/journal_format.hpp"
 #include "support/scribbled_array.hpp"
@@ -20,7 +19,7 @@ using wire::ArrayMemberState;
 
 constexpr std::size_t elms_place = 1;
 
-/// Its host has several writes under way.
+/// Its host has written, several writes at a time, and elm's journal can be damaged.
 class DamagedJournal : public ScribbledArray {
 public:
     explicit DamagedJournal(std::uint64_t seed) : ScribbledArray(seed) {
@@ -28,34 +27,7 @@ public:
         begin_writes();
         check();
     }
-    ~DamagedJournal() {
-        EXPECT_TRUE(run_until([&] { return ended(); }));
-    }
 
-    /// Under way together, each to a place of its own.
-    void begin_writes() {
-        constexpr std::size_t count = 16, room = used / count;
-        for (std::size_t i = 0; i < count; ++i) {
-            const auto blocks = 1 + world.chance().below(24);
-            const auto at = i * room + world.chance().below(room / 4096 - blocks) * 4096;
-            auto& request = writes.emplace_back(BlockOperation::write, at, blocks * 4096);
-            for (auto& octet : request.octets) octet = static_cast<std::byte>(world.random());
-            std::ranges::copy(request.octets, shadow.begin() + static_cast<std::ptrdiff_t>(at));
-            disk->submit(request);
-        }
-    }
-    bool ended() const {
-        return std::ranges::all_of(writes, [](const auto& each) { return each.done(); });
-    }
-    std::ptrdiff_t answered() const {
-        return std::ranges::count_if(writes, [](const auto& each) { return each.succeeded(); });
-    }
-    void check() {
-        ASSERT_TRUE(run_until([&] { return ended(); }));
-        for (const auto& each : writes) EXPECT_TRUE(each.succeeded());
-        writes.clear();
-        ScribbledArray::check();
-    }
     /// All is there, also where elm's share is needed for it.
     void all_is_there() {
         ASSERT_TRUE(becomes("photos", VolumeState::healthy));
@@ -90,7 +62,6 @@ public:
     bool is_made_anew() { return world.disks().contains(part() + ".1"); }
     ArrayMemberState state_of_elm() const { return status("photos").members[elms_place].state; }
 
-    std::list<test::TestRequest> writes;
     wire::VolumeIdentity volume;
 };
 

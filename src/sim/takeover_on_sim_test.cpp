@@ -2,77 +2,21 @@
 // Two controllers of one array: one in office, one that waits for it; and hosts that know both.
 #include <gtest/gtest.h>
 
-#include <list>
-
-#include "support/array_cluster.hpp"
+#include "support/scribbled_array.hpp"
 #include "support/seeds.hpp"
 
 namespace weft::sim {
 namespace {
 
 using namespace std::chrono_literals;
-using raid::Level;
 using raid::VolumeState;
-using test::ArrayCluster;
+using test::ScribbledArray;
 
-constexpr std::uint64_t used = 3u << 20;
-const std::vector<std::string> four{"oak", "elm", "ash", "fir"};
-
-/// A volume, a standby, a host that writes, and what should be there.
-class Pair : public ArrayCluster {
+/// A standby, too.
+class Pair : public ScribbledArray {
 public:
-    explicit Pair(std::uint64_t seed) : ArrayCluster(seed) {
-        start_controller();
-        for (const auto& name : four) add_box(name);
-        const auto refusal = create("photos", Level::raid5, four, 16u << 10, used);
-        EXPECT_FALSE(refusal) << *refusal;
-        EXPECT_TRUE(becomes("photos", VolumeState::healthy));
-        start_standby();
-        disk = &attach("photos");
-        shadow.resize(used);
-    }
-    ~Pair() {
-        EXPECT_TRUE(run_until([&] { return ended(); }));
-    }
+    explicit Pair(std::uint64_t seed) : ScribbledArray(seed, Standby::waits) {}
 
-    /// Writes that are under way together, each to a place of its own.
-    void begin_writes() {
-        constexpr std::size_t count = 16, room = used / count;
-        for (std::size_t i = 0; i < count; ++i) {
-            const auto blocks = 1 + world.chance().below(24);
-            const auto at = i * room + world.chance().below(room / 4096 - blocks) * 4096;
-            auto& request =
-                writes.emplace_back(BlockOperation::write, at, std::size_t{blocks * 4096});
-            request.octets.resize(blocks * 4096);
-            for (auto& octet : request.octets) octet = static_cast<std::byte>(world.random());
-            request.with_memory(request.octets);
-            std::ranges::copy(request.octets, shadow.begin() + static_cast<std::ptrdiff_t>(at));
-            disk->submit(request);
-        }
-    }
-    bool ended() const {
-        return std::ranges::all_of(writes, [](auto& each) { return each.outcome.has_value(); });
-    }
-    void check() {
-        ASSERT_TRUE(run_until([&] { return ended(); }));
-        for (auto& each : writes) EXPECT_TRUE(*each.outcome) << "no write fails over it";
-        writes.clear();
-        constexpr std::size_t step = 512u << 10;
-        for (std::size_t at = 0; at < used; at += step)
-            ASSERT_TRUE(
-                std::ranges::equal(read(*disk, at, step), std::span(shadow).subspan(at, step)))
-                << "from " << at;
-    }
-    /// The boxes agree about every row, says the one in office.
-    void scrub_finds_nothing(node::ControllerNode& in_office) {
-        auto scrub = [&] { return in_office.volumes().front().status.scrub; };
-        const auto refusal = refusal_of(
-            [&](auto told) { in_office.scrub("photos", false, false, std::move(told)); });
-        ASSERT_FALSE(refusal) << *refusal;
-        ASSERT_TRUE(run_until([&] { return !scrub().running; }));
-        EXPECT_EQ(scrub().mismatches, 0u);
-        EXPECT_EQ(scrub().done, scrub().to_do);
-    }
     void run_for(Duration span) {
         const auto until = world.now() + span;
         EXPECT_TRUE(run_until([&] { return world.now() >= until; }));
@@ -81,10 +25,6 @@ public:
         return std::ranges::all_of(
             boxes, [&](auto& each) { return each.second->facts().epoch == in_office.epoch(); });
     }
-
-    BlockDevice* disk = nullptr;
-    std::list<test::TestRequest> writes;
-    std::vector<std::byte> shadow;
 };
 
 TEST(Takeover, LetsAStandbyWaitAndServeNobody) {
@@ -177,7 +117,7 @@ TEST(Takeover, RefusesASecondControllerThatDoesNotWait) {
     Pair array(4);
     node::MemoryMetadataStore store(array.world.host("10.0.0.3"), array.records);
     node::ControllerNode::Options options;
-    options.listen = Address::tcp("10.0.0.3", ArrayCluster::port);
+    options.listen = Address::tcp("10.0.0.3", ScribbledArray::port);
     node::ControllerNode second(array.world.host("10.0.0.3"), store, options);
     std::optional<Result<Address>> started;
     second.start([&](Result<Address> outcome) { started = outcome; });
