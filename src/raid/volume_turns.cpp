@@ -234,7 +234,11 @@ std::vector<wire::TransactionNumber> VolumeEngine::lost(const wire::BoxIdentity&
             if (run.stage == Stage::running && !run.committed) run.failed = run.stuck = true;
         }
     }
-    for (Run& left : left_) left.open &= ~places;
+    for (Run& left : left_) {
+        if ((left.open & places) == 0) continue;
+        left_open.push_back(left.transaction);
+        left.open &= ~places;
+    }
     for (auto transaction : left_open) owner_.owes_end(box, transaction);
     for (auto ticket : tickets)
         take_answer(ticket, {.outcome = wire::ArrayOutcome::disk_failed}, true);
