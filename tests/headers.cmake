@@ -4,10 +4,11 @@
 # the one before. A header is given the largest set that it includes whole, itself or by way of
 # headers of the house: it finds nothing it did not ask for. What one that it includes forgot to ask
 # for is found missing when that one is compiled.
-set(header_sets values lists world)
+set(header_sets values lists world tests)
 set(headers_values optional span string variant)
 set(headers_lists ${headers_values} algorithm vector)
 set(headers_world ${headers_lists} chrono functional memory)
+set(headers_tests ${headers_world} gtest/gtest.h)
 
 add_custom_target(headers)
 foreach(set ${header_sets})
@@ -16,6 +17,7 @@ foreach(set ${header_sets})
   set_target_properties(headers_${set} PROPERTIES EXCLUDE_FROM_ALL ON)
   target_compile_options(headers_${set} PRIVATE -O0 -g0)
 endforeach()
+target_link_libraries(headers_tests PRIVATE GTest::gtest)  # its flags
 
 # weft_includes(HEADER RESULT): the headers from outside the house that it includes in any way.
 function(weft_includes header result)
