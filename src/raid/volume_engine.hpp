@@ -308,7 +308,7 @@ private:
     void send_turn(RunPlace run);
     void send_own(RunPlace run, const Order& order, std::span<const PartyAccess> accesses);
     void count(const Order& order);
-    void send_end(RunPlace run, wire::ArrayAction action);
+    void send_ends(RunPlace run, Mask boxes, wire::ArrayAction action);
     void turn_ended(RunPlace run);
     void run_failed(RunPlace run);
     void answer(Run& run, Result<void> outcome);

@@ -15,7 +15,6 @@
 // have shown that it is the box, reads go around it from the beginning, but for one now and then.
 // That one costs nothing: it is the measure of whether the box is well again.
 #include <algorithm>
-#include <bit>
 
 #include "raid/volume_engine.hpp"
 
@@ -192,20 +191,7 @@ void VolumeEngine::left_answered(const Sent& sent, const wire::ArrayAnswer& answ
 void VolumeEngine::release_left(RunPlace left) {
     left->of = nullptr;
     left->released = true;
-    const Mask open = left->open;
-    left->unanswered += static_cast<std::size_t>(std::popcount(open));
-    for (std::uint8_t box = 0; box < layout_->boxes(); ++box)
-        if (contains(open, box))
-            carry_end(left, BoxIndex{box}, wire::ArrayAction::release,
-                      {.run = left,
-                       .to = party(BoxIndex{box}),
-                       .box = {},
-                       .closes = true,
-                       .commits = false,
-                       .parties = {},
-                       .order = 0,
-                       .since = now_,
-                       .ends = true});
+    send_ends(left, left->open, wire::ArrayAction::release);
 }
 
 void VolumeEngine::left_is_over(RunPlace left) {

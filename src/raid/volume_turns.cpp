@@ -311,7 +311,8 @@ void VolumeEngine::turn_ended(RunPlace run) {
         }
         const bool undone = run->failed && !run->moves_over;
         if (run->open != 0)
-            return send_end(run, undone ? wire::ArrayAction::abort : wire::ArrayAction::release);
+            return send_ends(run, std::exchange(run->open, 0),
+                             undone ? wire::ArrayAction::abort : wire::ArrayAction::release);
     }
     if (std::exchange(run->own_open, false)) own_.close(run->window);
     give_window_back(run->window);
@@ -368,11 +369,10 @@ void VolumeEngine::judge_digests(Run& run) {
         run.inquest_end = run.done + std::exchange(run.part, 0);  // once more, and closely
 }
 
-void VolumeEngine::send_end(RunPlace run, wire::ArrayAction action) {
-    const Mask open = std::exchange(run->open, 0);
-    run->unanswered = static_cast<std::size_t>(std::popcount(open));
+void VolumeEngine::send_ends(RunPlace run, Mask boxes, wire::ArrayAction action) {
+    run->unanswered += static_cast<std::size_t>(std::popcount(boxes));
     for (std::uint8_t box = 0; box < layout_->boxes(); ++box)
-        if (contains(open, box))
+        if (contains(boxes, box))
             carry_end(run, BoxIndex{box}, action,
                       {.run = run,
                        .to = party(BoxIndex{box}),
