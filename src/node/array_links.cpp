@@ -112,6 +112,12 @@ void ArrayLinks::cut_all() {
     for (auto& link : links) cut(std::move(link));
 }
 
+void ArrayLinks::forget_all() {
+    cut_inbound([](auto&) { return true; });
+    auto peers = std::exchange(peers_, {});
+    for (auto& [key, peer] : peers) cut(std::move(peer.link));
+}
+
 bool ArrayLinks::take_back(SteeringTag tag) {
     bool any = false;
     for (auto& link : inbound_) any |= link->take_back(tag);

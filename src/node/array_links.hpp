@@ -102,6 +102,9 @@ public:
     void take_back_later(SteeringTag tag);
     /// Cuts every connection. What was asked for ends as disconnected.
     void cut_all();
+    /// Before what asks for transfers is taken apart: cuts every connection, and whatever is asked
+    /// for from then on, also from inside, is refused at once, as nobody is known any more.
+    void forget_all();
 
     std::size_t links() const;  ///< proved, in both directions
     std::size_t unproved() const;

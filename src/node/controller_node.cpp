@@ -72,12 +72,13 @@ ControllerNode::~ControllerNode() {
     step_down_timer_.reset();
     server_->on_rdma_request({});
     for (auto& timer : timers_) timer->reset();
-    // What is told on the way finds no box any more; transfers end before what they are about.
+    // What is told on the way finds no box any more; transfers end before what they are about, and
+    // who waited for them begins none.
     const auto boxes = std::move(boxes_);
     boxes_.clear();
     const auto adding = std::move(adding_);
     adding_.clear();
-    if (links_) links_->cut_all();
+    if (links_) links_->forget_all();
     leaving_.clear();
     volumes_.clear();
     links_.reset();

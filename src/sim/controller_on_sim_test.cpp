@@ -2,6 +2,8 @@
 // Whole arrays of the production objects in simulated worlds.
 #include <gtest/gtest.h>
 
+#include <list>
+
 #include "support/array_cluster.hpp"
 
 namespace weft::sim {
@@ -106,6 +108,34 @@ TEST(ControllerOnSim, ComesBackWithItsController) {
     array.start_controller();
     ASSERT_TRUE(array.becomes("photos", VolumeState::healthy));
     EXPECT_EQ(array.read(disk, 0, octets.size()), octets) << "the host finds it again by itself";
+}
+
+/// What it relays for a host that lost its power hangs, and others wait for the windows. When it is
+/// taken apart the first end with its links: the others must not begin then, and outlive what they
+/// are about.
+TEST(ControllerOnSim, IsTakenApartWhileRequestsWaitForOthersThatHang) {
+    ArrayCluster array(5);
+    array.in_band = true;
+    array.start_controller();
+    for (const auto& name : five) array.add_box(name);
+    const auto refusal = array.create("photos", Level::mirror, {"oak", "elm"}, 16u << 10, 4u << 20);
+    ASSERT_FALSE(refusal) << *refusal;
+    ASSERT_TRUE(array.becomes("photos", VolumeState::healthy));
+    auto& disk = array.attach("photos");
+    constexpr std::uint64_t size = 16u << 10;
+    // What is without power is never called again, and cannot be taken apart.
+    static auto& writes = *new std::list<test::TestRequest>;
+    static auto& dark = *new std::unique_ptr<node::HostNode>;
+    for (std::uint64_t i = 0; i < 64; ++i)
+        disk.submit(writes.emplace_back(BlockOperation::write, i * size, size));
+    const auto under_way = [&] { return array.status("photos").requests; };
+    ASSERT_TRUE(array.run_until([&] { return under_way() > 20; }));
+    array.world.host("10.0.0.50").power_cut();
+    dark = std::move(array.hosts["10.0.0.50"]);
+    array.hosts.clear();
+    array.world.run_for(std::chrono::seconds(1));
+    EXPECT_GT(under_way(), 16u) << "more than it has windows";
+    array.stop_controller();
 }
 
 }  // namespace
