@@ -257,26 +257,29 @@ TEST(HedgedReads, EndWithABoxThatIsLost) {
 /// answered. Nobody would end it any more: what it is asked next is of a transaction it does not
 /// know.
 TEST(HedgedReads, EndWithABoxThatIsLostAfterItRefusedItsPart) {
-    HedgedVolume volume(Level::mirror, 3, 2);
-    volume.hold(0);
-    volume.hold(1);
-    volume.boxes[2]->network.holds_for_hosts = true;  // and so what is asked instead is late, too
-    volume.submit(HostOperation::read, {0, 2 * volume.layout.stripe_bytes()});
-    ASSERT_TRUE(volume.run_until([&] { return volume.hedged() > 0; }));
-    volume.boxes[0]->network.reaches_no_host = true;
-    volume.let_go(0);
-    volume.agenda.run();
-    ASSERT_EQ(volume.boxes[0]->box.open_windows(), 1u);
-    volume.drop(0);
-    volume.boxes[0]->network.reaches_no_host = false;
-    volume.bring(0);
-    volume.let_go(1);
-    volume.boxes[2]->network.holds_for_hosts = false;
-    volume.boxes[2]->network.let_go();
-    volume.submit_randomly(10);
-    volume.expect_whole();
-    volume.expect_quiet();
-    EXPECT_EQ(volume.count(box_failed), 0u) << volume.story();
+    for (std::uint64_t seed : {1u, 2u}) {  // with a journal and without
+        HedgedVolume volume(Level::mirror, 3, seed);
+        volume.hold(0);
+        volume.hold(1);
+        volume.boxes[2]->network.holds_for_hosts =
+            true;  // and so what is asked instead is late, too
+        volume.submit(HostOperation::read, {0, 2 * volume.layout.stripe_bytes()});
+        ASSERT_TRUE(volume.run_until([&] { return volume.hedged() > 0; }));
+        volume.boxes[0]->network.reaches_no_host = true;
+        volume.let_go(0);
+        volume.agenda.run();
+        ASSERT_EQ(volume.boxes[0]->box.open_windows(), 1u);
+        volume.drop(0);
+        volume.boxes[0]->network.reaches_no_host = false;
+        volume.bring(0);
+        volume.let_go(1);
+        volume.boxes[2]->network.holds_for_hosts = false;
+        volume.boxes[2]->network.let_go();
+        volume.submit_randomly(10);
+        volume.expect_whole();
+        volume.expect_quiet();
+        EXPECT_EQ(volume.count(box_failed), 0u) << volume.story();
+    }
 }
 
 TEST(HedgedReads, CanBeTurnedOff) {

@@ -220,8 +220,8 @@ std::vector<wire::TransactionNumber> VolumeEngine::lost(const wire::BoxIdentity&
     Mask places = 0;
     for (std::uint8_t place = 0; place < volume_.boxes; ++place)
         if (volume_.members[place].box == box) places |= only(place);
-    // A box that is gone has no window; ending the request need not wait for it.
-    for (auto* runs : {&runs_, &upkeeps_}) {
+    // Ending the request need not wait for a box that is gone: it is owed the end.
+    for (auto* runs : {&runs_, &upkeeps_, &left_}) {
         for (Run& run : *runs) {
             const bool unheard = std::ranges::any_of(run.unheard, [&](std::size_t index) {
                 return contains(places, number(run.plan.orders[index].to.box));
@@ -233,11 +233,6 @@ std::vector<wire::TransactionNumber> VolumeEngine::lost(const wire::BoxIdentity&
             // What was staged there will be no more: nobody must commit without it.
             if (run.stage == Stage::running && !run.committed) run.failed = run.stuck = true;
         }
-    }
-    for (Run& left : left_) {
-        if ((left.open & places) == 0) continue;
-        left_open.push_back(left.transaction);
-        left.open &= ~places;
     }
     for (auto transaction : left_open) owner_.owes_end(box, transaction);
     for (auto ticket : tickets)

@@ -37,7 +37,8 @@ inline std::string why_no_array_name(std::string_view name, const char* what) {
            ": small letters, digits, '-' and '.', " + most + " at most";
 }
 
-/// A box's name stands where a place in a volume may stand as well, and that is a number.
+/// Why no box can be called that, a sentence; none if it can. A box's name stands where a place in
+/// a volume may stand as well, and that is a number.
 inline std::optional<std::string> refusal_of_box_name(std::string_view name) {
     if (!is_array_name(name)) return why_no_array_name(name, "a box");
     if (name.find_first_not_of("0123456789") != name.npos) return std::nullopt;

@@ -81,7 +81,10 @@ public:
     void scrub_finds_nothing() { scrub_finds_nothing(*controller); }
     /// The boxes agree about every row, says the one in office.
     void scrub_finds_nothing(node::ControllerNode& in_office) {
-        auto scrub = [&] { return in_office.volumes().front().status.scrub; };
+        auto scrub = [&] {
+            const auto volumes = in_office.volumes();
+            return std::ranges::find(volumes, "photos", &node::VolumeReport::name)->status.scrub;
+        };
         const auto refusal = refusal_of(
             [&](auto told) { in_office.scrub("photos", false, false, std::move(told)); });
         ASSERT_FALSE(refusal) << *refusal;
