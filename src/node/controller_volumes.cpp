@@ -262,8 +262,8 @@ void ControllerNode::delete_volume(const std::string& name, Told told) {
     });
 }
 
-/// Nobody asks for anything any more. What the volume itself has under way ends first: its own
-/// transfers, and works at boxes, which would not give the part away.
+/// Nobody asks for anything any more. What was asked for ends first, and with it our own transfers.
+/// Of upkeep a box may still have some: it does not give its part away then, and is asked again.
 void ControllerNode::take_apart(ControllerVolume& leaving, unsigned tries,
                                 const std::function<void()>& over) {
     if (leaving.manager().status().requests > 0 && tries > 0) {

@@ -361,5 +361,23 @@ TEST(Journal, TellsNobodyThatItFailedWhileTheDiskWritesFromTheirMemory) {
     EXPECT_EQ(one.found(), (std::vector<std::uint64_t>{1}));
 }
 
+TEST(Journal, WritesNoMoreOfAGroupWhenItHasFailedMeanwhile) {
+    Ring one({});
+    one.held.shown.maximum_transfer = 4096;  // a head and its block go one after the other
+    one.held.holding = true;
+    ASSERT_TRUE(one.append(1, 1));
+    JournalCheckpoint next;
+    next.head.run = first_run;
+    one.journal.write_checkpoint(0, next, [](Result<void> how) { EXPECT_FALSE(how); });
+    ASSERT_EQ(one.held.held.size(), 2u);
+    one.held.fail(1, Error{.code = Code::io_failed});
+    one.held.let_go(0);
+    one.disk.run();
+    EXPECT_TRUE(one.held.held.empty());
+    EXPECT_EQ(one.failures, 1);
+    EXPECT_TRUE(one.journal.idle());
+    EXPECT_EQ(one.found(), (std::vector<std::uint64_t>{}));
+}
+
 }  // namespace
 }  // namespace weft::raid
