@@ -191,6 +191,7 @@ void VolumeEngine::left_answered(const Sent& sent, const wire::ArrayAnswer& answ
 void VolumeEngine::release_left(RunPlace left) {
     left->of = nullptr;
     left->released = true;
+    // They are open until it is answered: nobody takes the window by the same key before.
     send_ends(left, left->open, wire::ArrayAction::release);
 }
 
