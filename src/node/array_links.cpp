@@ -37,9 +37,7 @@ ArrayLinks::ArrayLinks(World& world, verbs::Device& device, const Options& optio
 ArrayLinks::~ArrayLinks() {
     *alive_ = false;
     hear_ = nullptr;
-    inbound_.clear();
-    auto peers = std::move(peers_);
-    for (auto& [key, peer] : peers) cut(std::move(peer.link));
+    forget_all();
 }
 
 Result<void> ArrayLinks::keep_ready(Buffer memory) {

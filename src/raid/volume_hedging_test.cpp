@@ -261,8 +261,8 @@ TEST(HedgedReads, EndWithABoxThatIsLostAfterItRefusedItsPart) {
         HedgedVolume volume(Level::mirror, 3, seed);
         volume.hold(0);
         volume.hold(1);
-        volume.boxes[2]->network.holds_for_hosts =
-            true;  // and so what is asked instead is late, too
+        // And so what is asked instead is late, too.
+        volume.boxes[2]->network.holds_for_hosts = true;
         volume.submit(HostOperation::read, {0, 2 * volume.layout.stripe_bytes()});
         ASSERT_TRUE(volume.run_until([&] { return volume.hedged() > 0; }));
         volume.boxes[0]->network.reaches_no_host = true;
