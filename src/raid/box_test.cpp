@@ -275,7 +275,7 @@ TEST(Box, SaysWhoFailed) {
         volume.tell(number(plan.orders[0].to.box), volume.encoded(plan, plan.orders[0], 1, 0));
     volume.agenda.run();
     auto answer = volume.boxes[number(plan.orders[0].to.box)]->answers[ticket];
-    EXPECT_EQ(answer.outcome, ArrayOutcome::passive_side_failed);
+    EXPECT_EQ(answer.outcome, ArrayOutcome::peer_refused);
     EXPECT_EQ(answer.party, 0);
     EXPECT_EQ(answer.piece, 1);
     volume.release(1);

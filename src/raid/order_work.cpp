@@ -73,6 +73,13 @@ bool depends(const Piece& later, const Piece& earlier) {
     return !goes_by_landing(later) && slot_touched(later).overlaps(slot);
 }
 
+/// A transfer's end: refused by a living peer, given up while connected, or never connected.
+wire::ArrayOutcome outcome_of_transfer(Error error) {
+    if (error.code == Code::access_denied) return wire::ArrayOutcome::peer_refused;
+    if (error.code == Code::timed_out) return wire::ArrayOutcome::peer_timed_out;
+    return wire::ArrayOutcome::peer_unreachable;
+}
+
 }  // namespace
 
 void OrderWork::advance() {
@@ -275,7 +282,7 @@ void OrderWork::failed(const Step& step, Error error) {
     result_.piece = static_cast<std::uint16_t>(step.piece + 1);
     result_.outcome = wire::ArrayOutcome::disk_failed;
     if (step.at == At::peer) {
-        result_.outcome = wire::ArrayOutcome::passive_side_failed;
+        result_.outcome = outcome_of_transfer(error);
         auto party = std::ranges::find(received_.parties, piece.peer, &PartyAccess::party);
         result_.party = static_cast<std::uint8_t>(party - received_.parties.begin());
     } else if (error.code == Code::out_of_range) {

@@ -271,7 +271,7 @@ TEST_F(OneOrder, NamesTheFirstPieceThatFailedAndEndsWithWhatIsUnderWay) {
     while (let_one_go(0)) {
     }
     ASSERT_TRUE(ended);
-    EXPECT_EQ(ended->outcome, wire::ArrayOutcome::passive_side_failed);
+    EXPECT_EQ(ended->outcome, wire::ArrayOutcome::peer_refused);
     EXPECT_EQ(ended->piece, 2);
     EXPECT_EQ(ended->party, 0);
 }

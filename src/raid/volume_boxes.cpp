@@ -267,7 +267,7 @@ void VolumeManager::Life::count_out(std::uint8_t place, ArrayOutcome why) {
     const bool is_told = std::exchange(box->ails, !can);
     box->facts.failed = can;
     if (can || !is_told) say_of(VolumeEventKind::box_failed, place, why);
-    if (!can || why != ArrayOutcome::passive_side_failed) return;
+    if (!can || !is_about_peer(why)) return;
     // Nothing is wrong with it but the way to it, which may be mended. A rebuild for every try is
     // dear, so there are fewer and fewer.
     box->out_for_links = true;

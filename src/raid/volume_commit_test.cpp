@@ -344,7 +344,7 @@ TEST(VolumeCommit, ExecutesNoWriteTwice) {
 TEST(VolumeCommit, ExecutesAWriteAgainThatWasUndone) {
     Script script;
     auto& write = script.write({0, 4096});
-    script.answer(script.take(), {.outcome = ArrayOutcome::passive_side_failed, .party = 0});
+    script.answer(script.take(), {.outcome = ArrayOutcome::peer_unreachable, .party = 0});
     script.finish_all();
     ASSERT_TRUE(write.outcome);
     EXPECT_EQ(write.outcome->error().code, Code::disconnected) << "its host was not reached";

@@ -39,6 +39,13 @@ constexpr bool lacks_room(wire::ArrayOutcome outcome) {
     return outcome == wire::ArrayOutcome::no_room || outcome == wire::ArrayOutcome::no_space;
 }
 
+/// A transfer failed, and `party` says with whom.
+constexpr bool is_about_peer(wire::ArrayOutcome outcome) {
+    return outcome == wire::ArrayOutcome::peer_unreachable ||
+           outcome == wire::ArrayOutcome::peer_refused ||
+           outcome == wire::ArrayOutcome::peer_timed_out;
+}
+
 class VolumeEngineOwner {
 public:
     virtual void carry(BoxIndex box, CommandTicket ticket, const EncodedOrder& order) = 0;

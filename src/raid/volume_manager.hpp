@@ -40,6 +40,9 @@ public:
     /// replace(), now or later, or not at all.
     virtual void needs_spare(std::uint8_t place) = 0;
     virtual void event(const VolumeEvent& event) = 0;
+    /// Of a request that ended with `leaves_writers`: every box has confirmed that it writes no
+    /// more for it, or is cut off from its host.
+    virtual void writers_gone(wire::HostSession, std::uint64_t /*command*/) {}
     /// Something may have to be done sooner than deadline() said before.
     virtual void deadline_changed() = 0;
 

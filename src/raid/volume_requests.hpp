@@ -65,6 +65,9 @@ public:
     /// Of a host that is the controller itself, in-band: its memory, reached by no tag.
     Buffer local{};
     RequestStory story{};
+    /// Of a read, set before completed(): a box that it went around may still write into the
+    /// memory. Whoever lends that hears by VolumeManagerOwner::writers_gone() when none can.
+    bool leaves_writers = false;
 
     /// Once; may be from inside submit().
     virtual void completed(Result<void> outcome) = 0;

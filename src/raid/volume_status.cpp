@@ -51,10 +51,11 @@ constexpr std::array<const char*, volume_event_kinds> event_words{
 };
 
 constexpr std::array outcome_words{
-    "done",        "wrong cluster",       "wrong volume", "wrong box",
-    "other epoch", "other generation",    "malformed",    "out of range",
-    "no room",     "passive side failed", "disk failed",  "unknown transaction",
-    "no space",    "already there",       "corrupt",      "lease over",
+    "done",         "wrong cluster",    "wrong volume", "wrong box",
+    "other epoch",  "other generation", "malformed",    "out of range",
+    "no room",      "peer unreachable", "disk failed",  "unknown transaction",
+    "no space",     "already there",    "corrupt",      "lease over",
+    "peer refused", "peer timed out",
 };
 
 constexpr std::array state_words{"starting",   "healthy", "degraded",

@@ -92,7 +92,7 @@ void VolumeManager::Life::try_links_again() {
 /// is a way around it.
 bool VolumeManager::Life::goes_around(const Complaint& complaint) {
     const auto& [suspect, reporter, why] = complaint;
-    if (suspect == reporter || why != ArrayOutcome::passive_side_failed) return false;
+    if (suspect == reporter || !is_about_peer(why)) return false;
     const bool are_alone = partners_[suspect].size() <= 1 && partners_[reporter].size() <= 1;
     if (!are_alone && can_count_out(to_blame(complaint))) return false;
     if (!engine_.can_detour()) return false;

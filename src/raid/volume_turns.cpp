@@ -246,8 +246,7 @@ void VolumeEngine::order_failed(const Sent& sent, const wire::ArrayAnswer& answe
     if (answer.outcome == wire::ArrayOutcome::corrupt) return note_corrupt(sent, answer);
     if (sent.commits) run.uncommitted |= only(number(sent.to.box));
     Party suspect = sent.to;
-    if (answer.outcome == wire::ArrayOutcome::passive_side_failed &&
-        answer.party < sent.parties.size())
+    if (is_about_peer(answer.outcome) && answer.party < sent.parties.size())
         suspect = sent.parties[answer.party];
     // A host that cannot be reached has nobody to be answered to, and nobody else has failed.
     if (suspect == the_host && goes_around_host(sent)) return;

@@ -134,7 +134,7 @@ TEST_F(BoxOnSim, OpensAWindowUnderTheTagOfItsOrderOnlyAndNotAfterwards) {
               ArrayOutcome::done);
     // The same window under another key: what it was called in another transaction.
     const auto refused = order(elm, 2, Phase::parity, {fetch(from_oak, 0, 0, block)});
-    EXPECT_EQ(refused.outcome, ArrayOutcome::passive_side_failed);
+    EXPECT_EQ(refused.outcome, ArrayOutcome::peer_refused);
     EXPECT_EQ(refused.party, 0);
     EXPECT_EQ(refused.piece, 1);
     EXPECT_EQ(order(oak, 1, Phase::commit, {commit(0, 0, block)}, true).outcome,
@@ -144,7 +144,7 @@ TEST_F(BoxOnSim, OpensAWindowUnderTheTagOfItsOrderOnlyAndNotAfterwards) {
         << "elm's own window is still the other transaction's";
     EXPECT_EQ(abort(elm, 2), ArrayOutcome::done);
     EXPECT_EQ(order(elm, 1, Phase::parity, {fetch(from_oak, 0, 0, block)}).outcome,
-              ArrayOutcome::passive_side_failed)
+              ArrayOutcome::peer_refused)
         << "a window that is closed is nobody's to read";
 }
 
@@ -162,7 +162,7 @@ TEST_F(BoxOnSim, TakesAWindowBackFromAPeerThatTakesNothing) {
     auto later = world.make_timer([&] { world.network().partition(link, Side::connector); });
     later->set(world.now() + std::chrono::seconds(1));
     EXPECT_EQ(order(elm, 1, Phase::parity, {fetch(from_oak, 0, 0, 16 * block)}).outcome,
-              ArrayOutcome::passive_side_failed);
+              ArrayOutcome::peer_unreachable);
     EXPECT_EQ(abort(oak, 1), ArrayOutcome::done);
     const raid::Piece clear{.verb = Verb::clear, .length = block};
     EXPECT_EQ(order(oak, 2, Phase::stage, {clear}).outcome, ArrayOutcome::no_room);
@@ -213,7 +213,7 @@ TEST_F(BoxOnSim, KnowsItsPartsAgainAndWhatIsOnThem) {
         EXPECT_EQ(first->volume.volume, photos);
     }
     EXPECT_EQ(order(oak, 2, Phase::stage, {fetch(raid::the_host, 0, 0, block)}).outcome,
-              ArrayOutcome::passive_side_failed)
+              ArrayOutcome::peer_refused)
         << "whom it may meet it has to be told again";
     introduce();
     EXPECT_EQ(abort(oak, 2), ArrayOutcome::done);

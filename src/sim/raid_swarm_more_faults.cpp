@@ -232,7 +232,7 @@ void RaidSwarm::check_failed(std::uint8_t place, wire::ArrayOutcome why) {
     const auto box = cluster_.machine_at(place);
     if (box >= cluster_.machines() || !cluster_.has_part(box)) return;
     const bool is_well = options_.short_of_room && cluster_.disk(box).failures == 0 &&
-                         why != wire::ArrayOutcome::passive_side_failed;
+                         !raid::is_about_peer(why);
     if (is_well || raid::lacks_room(why))
         complaints_.add("L5: a box counts as failed for lack of room, and of nothing else");
 }

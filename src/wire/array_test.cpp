@@ -90,7 +90,7 @@ TEST(ArrayOrder, IsACommandBlockAHeaderPartiesAndPieces) {
 
 TEST(ArrayOrder, IsAnsweredInTheSenseData) {
     HeaderWalk walk("raid/answer.hex");
-    ArrayAnswer answer{.outcome = ArrayOutcome::passive_side_failed,
+    ArrayAnswer answer{.outcome = ArrayOutcome::peer_unreachable,
                        .party = 1,
                        .piece = 2,
                        .transaction = TransactionNumber{0x1122334455667788},

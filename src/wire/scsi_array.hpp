@@ -170,13 +170,15 @@ enum class ArrayOutcome : std::uint8_t {
     malformed = 0x06,            ///< the parameter list breaks a rule; `piece` says where
     out_of_range = 0x07,         ///< beyond the window or the disk
     no_room = 0x08,              ///< no window, or the journal is full; later
-    passive_side_failed = 0x09,  ///< `party` could not be reached, or refused
+    peer_unreachable = 0x09,     ///< no connection to `party` could be made and proved
     disk_failed = 0x0a,          ///< the box's own
     unknown_transaction = 0x0b,  ///< a later phase of something never staged here
     no_space = 0x0c,             ///< on the disk: for a part of that size, or, later, for a write
     already_there = 0x0d,        ///< a part of that volume
     corrupt = 0x0e,              ///< what `piece` would read is not what was written there
     lease_over = 0x0f,           ///< the sender's time in office has run out, for all one knows
+    peer_refused = 0x10,    ///< `party` has no such memory: it knows of another end of the request
+    peer_timed_out = 0x11,  ///< `party` is connected, and moved nothing for too long
 };
 
 /// A descriptor of sense data. Digests are of what was staged, digested, or computed by the order.
