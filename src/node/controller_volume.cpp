@@ -15,8 +15,9 @@ std::unique_ptr<BoxWindows> own_windows(const ControllerVolume::Surroundings& ar
         around.spare_windows->pop_back();
         return windows;
     }
-    auto made =
-        BoxWindows::make(*around.links, {.windows = static_cast<std::uint16_t>(options.windows)});
+    auto made = BoxWindows::make(
+        *around.links,
+        {.windows = static_cast<std::uint16_t>(raid::own_windows_for(options.windows))});
     return made ? std::move(*made) : nullptr;
 }
 

@@ -33,6 +33,7 @@ public:
                                                              .landing = landing_});
         work_->start();
     }
+    bool is_busy() const { return work_ != nullptr; }
 
 private:
     void order_ended(OrderWork&, const OrderResult& result) override {
@@ -67,7 +68,7 @@ private:
 };
 
 OwnWork::OwnWork(Listener& listener, const OwnSide& side)
-    : listener_(listener), side_(side), open_(windows()) {}
+    : listener_(listener), side_(side), slots_(windows()) {}
 
 OwnWork::~OwnWork() = default;
 
@@ -79,22 +80,53 @@ std::uint32_t OwnWork::window_limit() const {
     return side_.windows ? side_.windows->window_limit() : 0;
 }
 
-Result<void> OwnWork::open(std::uint32_t window, SteeringTag tag, std::uint32_t length,
-                           Buffer local) {
-    if (window >= open_.size()) return Error{Code::unsupported};
-    WEFT_TRY(auto memory, side_.windows->open(window, tag, length));
-    open_[window] = std::make_unique<Window>(*this, memory, side_.windows->landing(window), local);
-    return {};
+std::uint32_t OwnWork::abandoned() const {
+    return static_cast<std::uint32_t>(std::ranges::count(slots_, State::abandoned, &Slot::state));
 }
 
-void OwnWork::close(std::uint32_t window) {
-    if (window >= open_.size() || !open_[window]) return;
-    open_[window].reset();
-    side_.windows->close(window);
+OwnWork::Slot& OwnWork::used(OwnWindow window) {
+    WEFT_CHECK(number(window) < slots_.size() && slots_[number(window)].state != State::free);
+    return slots_[number(window)];
 }
 
-void OwnWork::start(std::uint32_t window, CommandTicket ticket, ReceivedOrder order) {
-    open_[window]->start(ticket, std::move(order));
+/// The lowest number that is free: the memory of a window that was never used costs nothing.
+Result<OwnWindow> OwnWork::open(wire::TransactionNumber transaction, std::uint32_t length,
+                                Buffer local) {
+    if (slots_.empty() || length > window_limit()) return Error{Code::unsupported};
+    for (std::uint32_t window = 0; window < slots_.size(); ++window) {
+        Slot& slot = slots_[window];
+        if (slot.state != State::free) continue;
+        const SteeringTag tag = listener_.own_window_tag(window, transaction);
+        const auto memory = side_.windows->open(window, tag, length);
+        if (!memory && memory.error().code == Code::exhausted) continue;  // it is still lent
+        if (!memory) return memory.error();
+        slot = {State::open, tag,
+                std::make_unique<Window>(*this, *memory, side_.windows->landing(window), local)};
+        return OwnWindow{window};
+    }
+    return Error{Code::exhausted};
+}
+
+SteeringTag OwnWork::tag(OwnWindow window) const {
+    return slots_[number(window)].tag;
+}
+
+void OwnWork::start(OwnWindow window, CommandTicket ticket, ReceivedOrder order) {
+    Slot& slot = used(window);
+    WEFT_CHECK(slot.state == State::open);
+    slot.work->start(ticket, std::move(order));
+}
+
+void OwnWork::abandon(OwnWindow window) {
+    Slot& slot = used(window);
+    WEFT_CHECK(slot.state == State::open && !slot.work->is_busy());
+    slot.work.reset();
+    slot.state = State::abandoned;
+}
+
+void OwnWork::close(OwnWindow window) {
+    used(window) = {};
+    side_.windows->close(number(window));
 }
 
 }  // namespace weft::raid

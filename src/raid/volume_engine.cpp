@@ -371,14 +371,13 @@ void VolumeEngine::start(RunPlace run) {
     if (plan->controller_window > 0) {
         Buffer local = run->request ? run->request->local : Buffer{};
         if (!local.empty()) local = local.subspan(run->done);
-        auto opened = own_.open(*window, owner_.own_window_tag(*window, transaction),
-                                plan->controller_window, local);
+        const auto opened = own_.open(transaction, plan->controller_window, local);
         if (!opened) {
             give_window_back(*window);
             return refuse(run, opened.error());
         }
+        run->own = *opened;
     }
-    run->own_open = plan->controller_window > 0;
     run->window = *window;
     run->transaction = transaction;
     run->plan = std::move(*plan);

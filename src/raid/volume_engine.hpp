@@ -52,6 +52,7 @@ public:
     /// Under which tag peers reach a box's window while this transaction uses it.
     virtual SteeringTag window_tag(BoxIndex box, std::uint32_t window,
                                    wire::TransactionNumber transaction) = 0;
+    /// The same of the controller's own, which are numbered apart from the boxes' (OwnWork).
     virtual SteeringTag own_window_tag(std::uint32_t, wire::TransactionNumber) { return {}; }
     /// A request is stuck until set_volume() says what to do without this box, or with it again, or
     /// until try_again(). `answer` is what the reporter said.
@@ -226,8 +227,8 @@ private:
         std::vector<Testimony> row;     ///< what was said of one
         std::size_t next = 0;           ///< the first order of the turn to come
         std::size_t unanswered = 0;
-        Mask open = 0;  ///< boxes whose window is open
-        bool own_open = false;
+        Mask open = 0;                   ///< boxes whose window is open
+        std::optional<OwnWindow> own{};  ///< the controller's window, while it is open
         std::uint32_t window = 0;
         wire::TransactionNumber transaction{};
         wire::Generation generation{};  ///< of the volume it was planned for
@@ -336,6 +337,9 @@ private:
     wire::ArrayAddress address_of(BoxIndex box) const;
     OrderEnvelope envelope_of(const Run& run, BoxIndex box);
     std::vector<PartyAccess> accesses_of(const Run& run);
+    SteeringTag own_window_tag(std::uint32_t window, wire::TransactionNumber transaction) override {
+        return owner_.own_window_tag(window, transaction);
+    }
     void own_order_ended(CommandTicket ticket, const OrderResult& result) override;
 
     VolumeEngineOwner& owner_;

@@ -146,7 +146,7 @@ void VolumeEngine::send_own(RunPlace run, const Order& order,
                                   .order = 0,
                                   .since = now_,
                                   .ends = false});
-    own_.start(run->window, ticket, std::move(received));
+    own_.start(*run->own, ticket, std::move(received));
 }
 
 void VolumeEngine::own_order_ended(CommandTicket ticket, const OrderResult& result) {
@@ -308,7 +308,7 @@ void VolumeEngine::turn_ended(RunPlace run) {
             return send_ends(run, std::exchange(run->open, 0),
                              undone ? wire::ArrayAction::abort : wire::ArrayAction::release);
     }
-    if (std::exchange(run->own_open, false)) own_.close(run->window);
+    if (const auto own = std::exchange(run->own, std::nullopt)) own_.close(*own);
     give_window_back(run->window);
     if (run->failed)
         run_failed(run);
@@ -440,9 +440,9 @@ std::vector<PartyAccess> VolumeEngine::accesses_of(const Run& run) {
         accesses[0].party = the_host;
         accesses[0].base += run.done;
     }
-    if (run.own_open)
+    if (run.own)
         accesses.push_back({.party = the_controller,
-                            .tag = owner_.own_window_tag(run.window, run.transaction),
+                            .tag = own_.tag(*run.own),
                             .base = 0,
                             .identity = options_.own.identity});
     for (std::uint8_t box = 0; box < layout_->boxes(); ++box)
