@@ -16,13 +16,12 @@ inline constexpr std::size_t pieces_per_order = 4096;
 inline constexpr std::size_t parties_per_order = 24;  ///< every box, a host, the controller
 
 inline constexpr std::size_t orders_per_window = 1024;  ///< waiting at a box, of one request
-inline constexpr std::size_t requests = 256;            ///< a volume takes at a time
+inline constexpr std::size_t requests = 1024;           ///< a volume takes at a time, about
 
 inline constexpr std::uint64_t regions = 1u << 16;  ///< of stripes, in maps of what was written
 inline constexpr std::uint64_t lasting_regions = 1u << 12;  ///< of such maps as the store has them
 inline constexpr std::uint8_t stripes_ahead = 32;  ///< rebuilt at a time, beyond the first missing
 inline constexpr unsigned heals = 1024;            ///< of blocks, for one request
-inline constexpr unsigned complaints = 4;          ///< of a box, before it is counted out
 inline constexpr unsigned refusals = 100;          ///< to hear what the volume is, before it is too
 
 /// What a box's journal keeps at a time: transactions it was told to prepare, and those it was told

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is there, and who is to blame. A box whose own disk fails says so itself. Where a transfer
-// between two fails, one of them is at fault, or only what lies between them: it is tried again a
-// few times, and then that one is counted out that has fallen out with more of the others.
+// Which boxes are there, and which have failed: a box says so of itself, or is silent. What boxes
+// say of each other makes requests wait or go another way, and never removes a member.
 #include <algorithm>
 
 #include "raid/volume_life.hpp"
@@ -77,7 +76,8 @@ void VolumeManager::Life::box_up(const wire::BoxIdentity& identity, const BoxSta
         volume_.members[*place].state == ArrayMemberState::rebuilding)
         box.facts.missed = places_[*place].missed = true;
     box.has_session = true;
-    box.ails = false;
+    box.needs_repair = false;
+    box.cut_off_since.reset();
     box.facts.has_part = standing.has_part;
     box.generation = standing.generation;
     box.data_length = standing.data_length;
@@ -233,16 +233,35 @@ SteeringTag VolumeManager::Life::own_window_tag(std::uint32_t window,
     return owner_.window_tag(options_.own.identity, window, transaction);
 }
 
-void VolumeManager::Life::box_failed(BoxIndex suspect, BoxIndex reporter,
-                                     const wire::ArrayAnswer& answer) {
-    if (answer.outcome == ArrayOutcome::other_epoch && answer.epoch > epoch_)
+/// Requests wait. Of a box that is away it is known already, and what to do about it.
+void VolumeManager::Life::in_trouble(const Trouble& trouble) {
+    const auto place = number(trouble.reporter);
+    const auto& answer = trouble.answer;
+    if (answer && answer->outcome == ArrayOutcome::other_epoch && answer->epoch > epoch_)
         deposing_ = true;  // not from inside the engine
-    if (answer.outcome == ArrayOutcome::malformed)
-        say_of(VolumeEventKind::malformed_request, number(reporter), answer.outcome);
-    // Of a box that is away it is known already, and what to do about it.
-    if (!is_trusted(number(suspect))) return;
-    complaints_.push_back({number(suspect), number(reporter), answer.outcome});
+    if (answer && answer->outcome == ArrayOutcome::malformed)
+        say_of(VolumeEventKind::malformed_request, place, answer->outcome);
+    if (!is_trusted(place)) return;
+    if (answer && !trouble.peer) {
+        const auto why = answer->outcome;
+        if (why == ArrayOutcome::disk_failed || why == ArrayOutcome::out_of_range)
+            failures_.push_back({place, why});
+        if (why == ArrayOutcome::peer_unreachable) note_cut_off(place, why);
+    }
+    retry_wanted_ = true;
     see_to_it();
+}
+
+/// It answers us, and its transfers do not reach our memory. For as long as silence it is waited
+/// for, as if it were silent.
+void VolumeManager::Life::note_cut_off(std::uint8_t place, ArrayOutcome why) {
+    BoxState& box = *state_of(place);
+    if (!box.cut_off_since) box.cut_off_since = now_;
+    if (now_ - *box.cut_off_since >= options_.box_silence) failures_.push_back({place, why});
+}
+
+void VolumeManager::Life::reaches_controller(BoxIndex place) {
+    if (BoxState* box = state_of(number(place))) box->cut_off_since.reset();
 }
 
 /// Whether the volume could do without it too, besides those that are on their way out.
@@ -264,7 +283,7 @@ void VolumeManager::Life::count_out(std::uint8_t place, ArrayOutcome why) {
     BoxState* box = state_of(place);
     if (!box || box->facts.failed) return;
     const bool can = can_count_out(place);
-    const bool is_told = std::exchange(box->ails, !can);
+    const bool is_told = std::exchange(box->needs_repair, !can);
     box->facts.failed = can;
     if (can || !is_told) say_of(VolumeEventKind::box_failed, place, why);
     if (!can || !is_about_peer(why)) return;
@@ -275,55 +294,20 @@ void VolumeManager::Life::count_out(std::uint8_t place, ArrayOutcome why) {
     link_timer_.ask(links_rest);
 }
 
-/// Of two that do not reach each other, the one with more such partners; of equals the one that
-/// was to be reached.
-std::uint8_t VolumeManager::Life::to_blame(const Complaint& complaint) {
-    const auto& [suspect, reporter, why] = complaint;
-    const bool reporters = partners_[reporter].size() > partners_[suspect].size();
-    const auto chosen = reporters ? reporter : suspect;
-    const auto other = reporters ? suspect : reporter;
-    // One that is being rebuilt can be spared, and then the other cannot.
-    return !can_count_out(chosen) && can_count_out(other) ? other : chosen;
-}
-
-std::map<std::uint8_t, ArrayOutcome> VolumeManager::Life::blamed() {
-    for (const auto& [suspect, reporter, why] : complaints_) {
-        if (suspect == reporter) continue;
-        partners_[suspect].insert(reporter);
-        partners_[reporter].insert(suspect);
-    }
-    std::map<std::uint8_t, ArrayOutcome> blame;
-    for (const Complaint& complaint : complaints_)
-        if (!goes_around(complaint)) blame.emplace(to_blame(complaint), complaint.why);
-    return blame;
-}
-
-void VolumeManager::Life::judge_complaints() {
+/// What boxes have said of themselves is a reason to do without them; what they say of others is
+/// not. Requests that wait are tried again, less and less often.
+void VolumeManager::Life::judge_failures() {
     if (deposing_) depose();
-    if (complaints_.empty()) return;
-    for (const auto& [suspect, reporter, why] : complaints_)
-        if (why == ArrayOutcome::disk_failed || why == ArrayOutcome::out_of_range)
-            count_out(suspect, why);
-    const auto blame = blamed();
-    complaints_.clear();
+    for (const auto& [place, why] : std::exchange(failures_, {})) count_out(place, why);
+    if (!std::exchange(retry_wanted_, false)) return;
     if (is_changing() || next_volume(volume_, facts(), wishes())) {
-        // set_volume() follows, and all is tried again; nobody more is to blame until then, however
-        // long the store takes. If the change is called off nothing follows.
+        // set_volume() follows, and all is tried again. If the change is called off nothing
+        // follows.
         retry_timer_.ask(1s);
         return;
     }
-    for (const auto& [place, why] : blame) {
-        BoxState* box = state_of(place);
-        if (box && box->facts.up && ++box->complaints >= limits::complaints) count_out(place, why);
-    }
     calm_timer_.stop();
     calm_timer_.ask(10s);
-    if (++rounds_of_complaints_ > 2 * limits::complaints) {
-        // Nobody can be spared, and nothing helps: those who wait are told.
-        rounds_of_complaints_ = 0;
-        engine_.give_up(Error{Code::io_failed});
-        return;
-    }
     retry_after_ = std::clamp<Duration>(retry_after_ * 2, 5ms, 500ms);
     retry_timer_.ask(retry_after_);
 }

@@ -77,14 +77,14 @@ struct Script final : VolumeEngineOwner {
         out.push_back(command);
     }
     SteeringTag window_tag(BoxIndex, std::uint32_t, wire::TransactionNumber) override { return {}; }
-    void box_failed(BoxIndex suspect, BoxIndex, const wire::ArrayAnswer&) override {
-        complaints.push_back(number(suspect));
+    void in_trouble(const Trouble& trouble) override {
+        troubles.push_back(number(trouble.reporter));
     }
     void audit_failed(std::span<const Band>) override { ++audits_failed; }
-    void owes_end(const wire::BoxIdentity&, wire::TransactionNumber transaction) override {
+    void end_is_pending(const wire::BoxIdentity&, wire::TransactionNumber transaction) override {
         owed = transaction;
     }
-    std::optional<wire::TransactionNumber> owed_end() const override {
+    std::optional<wire::TransactionNumber> lowest_pending_end() const override {
         return nobody_returns ? std::nullopt : owed;
     }
 
@@ -126,7 +126,7 @@ struct Script final : VolumeEngineOwner {
     wire::ArrayVolume volume;
     std::deque<Command> out;
     std::deque<Asked> asked_list;
-    std::vector<unsigned> complaints;
+    std::vector<unsigned> troubles;
     std::optional<wire::TransactionNumber> owed;
     bool nobody_returns = false;
     int audits_failed = 0;
@@ -175,7 +175,7 @@ TEST(VolumeCommit, TellsABoxThatIsLostAgainOnceItIsBack) {
     EXPECT_EQ(script.out[0].transaction, second.transaction);
     // What it says counts no more than its silence did.
     script.answer(script.take(), {.outcome = ArrayOutcome::disk_failed});
-    EXPECT_EQ(script.complaints, (std::vector<unsigned>{second.box, second.box}));
+    EXPECT_EQ(script.troubles, (std::vector<unsigned>{second.box, second.box}));
     EXPECT_TRUE(script.engine.is_decided(first.transaction));
     script.engine.try_again();
     ASSERT_EQ(script.out.size(), 1u);

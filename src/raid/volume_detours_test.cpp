@@ -74,31 +74,32 @@ TEST(VolumeDetours, AreLeftWhenTheLinkIsThereAgain) {
     EXPECT_EQ(volume.manager->status().counters.payload_octets, before);
 }
 
-/// Where the controller has no share in the data there is no way around: one of the two is counted
-/// out, and tried again, less and less often, since the link may be mended.
-TEST(VolumeDetours, AreNotNeededOnceACountedOutBoxIsReachedAgain) {
+/// Where the controller has no share in the data there is no way around: what needs the link waits
+/// as long as requests do, and fails; everything else goes on, and nobody is removed.
+TEST(VolumeDetours, AreNotThereWithoutAShareOfTheControllerAndNobodyIsRemovedForThat) {
     test::for_each_seed(4, [](std::uint64_t seed) {
-        ManagedVolume volume(Level::raid5, 5, seed, {}, consistency_of(seed));
+        VolumeManagerOptions options;
+        ManagedVolume volume(Level::raid5, 5, seed, options, consistency_of(seed));
         volume.options.own = {};
+        volume.options.request_patience = std::chrono::seconds(60);
         volume.replace_controller();
         volume.submit_randomly(5);
+        volume.expect_all_right();
         volume.boxes[1]->network.out_of_reach = volume.identities[2];
         volume.boxes[2]->network.out_of_reach = volume.identities[1];
         const auto began = volume.now;
-        while (volume.now - began < std::chrono::minutes(30)) {
-            const auto then = volume.now + std::chrono::seconds(6);
-            while (volume.now < then && volume.pass_time()) volume.agenda.run();
-            volume.submit_randomly(4);
-            volume.expect_all_right();
-        }
-        const auto tries = volume.count(box_failed);
-        EXPECT_GE(tries, 3u) << volume.story();
-        EXPECT_LE(tries, 10u) << "each of the two first, and after 1, 3, 7 and 15 minutes\n"
-                              << volume.story();
-        volume.boxes[1]->network.out_of_reach.reset();
-        volume.boxes[2]->network.out_of_reach.reset();
-        volume.expect_whole();
-        EXPECT_EQ(volume.count(box_failed), tries) << volume.story();
+        const auto shadow = volume.shadow;
+        for (std::uint64_t stripe = 0; stripe < ManagedVolume::stripe_count; ++stripe)
+            volume.submit(HostOperation::write, {stripe * volume.layout.stripe_bytes(), 4096});
+        ASSERT_TRUE(volume.run_until([&] { return volume.all_answered(); }));
+        std::size_t failed = 0;
+        for (auto& request : volume.requests) failed += *request->outcome ? 0 : 1;
+        EXPECT_GT(failed, 0u);
+        EXPECT_LT(failed, ManagedVolume::stripe_count);
+        EXPECT_GE(volume.now - began, std::chrono::seconds(60));
+        EXPECT_LE(volume.now - began, std::chrono::seconds(61));
+        EXPECT_EQ(volume.count(box_failed), 0u) << volume.story();
+        EXPECT_EQ(volume.count(member_absent), 0u) << volume.story();
     });
 }
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests until they are under way: who may begin, and with which plan.
 #include "raid/volume_engine.hpp"
 
 #include <algorithm>
@@ -9,71 +8,118 @@
 namespace weft::raid {
 namespace {
 
-/// Upkeep gives way to hosts that wait for the same rows so often, and no longer.
-constexpr unsigned passed_over_most = 64;
+using wire::ArrayOutcome;
 
-std::uint32_t largest_window(const Plan& plan) {
-    return std::max(plan.controller_window, *std::ranges::max_element(plan.box_windows));
+/// Its answer counts in the sum of what was prepared: of who prepares, and of who only lends its
+/// blocks to parity that is recomputed.
+bool is_counted(const Order& order) {
+    return order.prepares ||
+           std::ranges::find(order.pieces, Verb::digest, &Piece::verb) != order.pieces.end();
+}
+
+void tell(Request& request, WaitsFor next, Instant now) {
+    if (!request.host) return;
+    request.host->story.turns_to(next, now);
+    if (next < WaitsFor::read) request.host->story.boxes = 0;
+}
+
+WaitsFor waits_for(const Request& request, Phase phase) {
+    if (phase == Phase::commit) return WaitsFor::commit;
+    return request.use == RowOrder::Use::exclusive ? WaitsFor::prepare : WaitsFor::read;
 }
 
 }  // namespace
 
 VolumeEngine::VolumeEngine(VolumeEngineOwner& owner, const VolumeEngineOptions& options)
-    : owner_(owner), options_(options), own_(*this, options.own), paces_(options.hedge) {
-    for (std::uint32_t window = 0; window < options.windows; ++window)
-        free_windows_.push_back(window);
-}
+    : owner_(owner),
+      options_(options),
+      own_(*this, options.own),
+      planner_(AttemptMaker::planner_options(options, own_), view_, links_),
+      queue_({.windows = options.windows,
+              .upkeep_percent = options.upkeep_percent,
+              .host_requests = options.host_requests,
+              .patience = options.request_patience}),
+      windows_(options.windows),
+      dispatch_(owner, view_, own_, options.own.identity, book_, ledger_, counters_),
+      superseded_(*this, book_, windows_, own_),
+      hedged_(options.hedge, options.windows, owner, planner_, superseded_, book_, counters_),
+      corrupt_(owner, view_, planner_, counters_),
+      maker_(options, view_, planner_, corrupt_, hedged_, windows_, ledger_, own_),
+      rules_(owner, view_, planner_, links_, corrupt_, counters_, options.own.identity) {}
+
+// ------------------------------------------------------------------------------- what it is told
 
 Result<void> VolumeEngine::set_volume(wire::ClusterIdentity cluster, wire::Epoch epoch,
                                       const wire::ArrayVolume& volume, const Health& health) {
-    WEFT_TRY(layout_, layout_of(volume));
-    health_ = health;
-    cluster_ = cluster;
-    epoch_ = epoch;
-    volume_ = volume;
-    journal_ = volume.consistency == wire::ArrayConsistency::journal;
+    WEFT_TRY(view_.layout, layout_of(volume));
+    view_.health = health;
+    view_.cluster = cluster;
+    view_.epoch = epoch;
+    view_.volume = volume;
+    ledger_.set_epoch(epoch);
     halted_ = false;
     given_up_.reset();
+    const auto members = std::span(volume.members).first(volume.boxes);
     for (std::uint8_t place = 0; place < volume.boxes; ++place)
-        if (volume.members[place].state == wire::ArrayMemberState::absent) paces_.forget(place);
+        if (volume.members[place].state == wire::ArrayMemberState::absent) hedged_.forget(place);
+    for (const auto& writer : superseded_.writers())
+        if (std::ranges::none_of(members, [&](const wire::ArrayMember& member) {
+                return member.box == writer && member.state != wire::ArrayMemberState::absent;
+            }))
+            superseded_.cannot_write(writer);
     try_again();
     return {};
 }
 
 void VolumeEngine::try_again() {
     if (halted_) return;
-    std::vector<RunPlace> unheard;
-    for (auto* runs : {&runs_, &upkeeps_})
-        for (auto run = runs->begin(); run != runs->end(); ++run) {
-            run->stuck = run->held = false;
-            if (run->stage == Stage::unheard) unheard.push_back(run);
-        }
-    for (auto run : unheard) ask_again(run);
+    queue_.release(Hold::membership);
+    queue_.release(Hold::permission);
+    std::vector<Attempt*> attempts;
+    for (auto& [arrival, request] : queue_.all())
+        if (request.attempt) attempts.push_back(request.attempt.get());
+    for (Attempt* attempt : attempts) attempt->try_again();
     start_what_may();
 }
 
 void VolumeEngine::go_on() {
-    for (auto* runs : {&runs_, &upkeeps_})
-        for (Run& run : *runs) run.held = false;
+    queue_.release(Hold::permission);
     start_what_may();
 }
 
 void VolumeEngine::give_up(Error why) {
     if (halted_) given_up_ = why;
     const bool outermost = !std::exchange(starting_, true);  // who hears it may submit more
-    for (auto run = runs_.begin(); run != runs_.end();) {
-        const auto next = std::next(run);
+    for (auto next = queue_.all().begin(); next != queue_.all().end();) {
+        Request& request = (next++)->second;
         // What is decided nothing turns back, and nobody waits for it.
-        if (run->stage == Stage::waiting) {
-            refuse(run, why);
-        } else if (run->stage == Stage::unheard && !run->decided) {
-            run->failed = true;
-            run->refusal = why;
-            run->stage = Stage::running;
-            turn_ended(run);
-        } else if (run->stuck && !run->decided)
-            run->refusal = why;
-        run = next;
+        if (request.attempt)
+            request.attempt->give_up(why);
+        else
+            refuse(request, why);
+    }
+    if (!outermost) return;
+    starting_ = false;
+    start_what_may();
+}
+
+std::optional<Instant> VolumeEngine::deadline() const {
+    const auto hedged = hedged_.deadline();
+    const auto patience = queue_.patience_ends();
+    if (!patience || (hedged && *hedged < *patience)) return hedged;
+    return patience;
+}
+
+void VolumeEngine::tick(Instant now) {
+    now_ = now;
+    const bool outermost = !std::exchange(starting_, true);
+    hedged_.tick(now);
+    // What has failed again and again for as long as requests wait, and would only wait again.
+    for (Request* request : queue_.overdue(now)) {
+        if (request->attempt)
+            request->attempt->give_up(Error{Code::io_failed});
+        else
+            refuse(*request, Error{Code::io_failed});
     }
     if (!outermost) return;
     starting_ = false;
@@ -81,337 +127,322 @@ void VolumeEngine::give_up(Error why) {
 }
 
 void VolumeEngine::submit(HostRequest& request) {
-    if (!layout_) return request.completed(Error{Code::disconnected});
-    if (runs_.size() >= limits::requests) return request.completed(Error{Code::exhausted});
+    if (!view_.layout) return request.completed(Error{Code::disconnected});
+    if (!queue_.has_room_for(request.session)) return request.completed(Error{Code::exhausted});
     const bool flush = request.operation == HostOperation::flush;
-    const std::uint64_t capacity = volume_.stripes * layout_->stripe_bytes();
+    const std::uint64_t capacity = view_.volume.stripes * view_.layout->stripe_bytes();
     if (!flush && !within(request.range.offset, request.range.length, capacity))
         return request.completed(Error{Code::out_of_range});
-    Run run;
-    run.request = &request;
-    run.host = request.session;
-    run.host_identity = request.host_identity;
-    run.host_command = request.command;
-    if (!flush) {
-        run.bands = bands_of(*layout_, request.range);
-        run.length = request.range.length;
-    }
-    run.exclusive = request.operation == HostOperation::write;
-    run.anew = request.repeated && !journal_;
     request.story = {.since = now_};
-    runs_.push_back(std::move(run));
+    request.leaves_writers = false;
+    queue_.add(request_of(request, view_));
     start_what_may();
 }
 
 void VolumeEngine::submit(UpkeepRequest& request) {
     const bool flush = request.kind == UpkeepKind::flush;
-    if (!layout_) return request.completed(Error{Code::disconnected});
-    if (upkeeps_.size() >= limits::requests) return request.completed(Error{Code::exhausted});
-    if (!flush && request.stripe >= volume_.stripes)
+    if (!view_.layout) return request.completed(Error{Code::disconnected});
+    if (!flush && request.stripe >= view_.volume.stripes)
         return request.completed(Error{Code::out_of_range});
-    Run run;
-    run.upkeep = &request;
-    run.is_upkeep = true;
-    if (!flush) {
-        run.length = layout_->chunk_bytes();
-        run.bands.push_back({.stripe = request.stripe,
-                             .offset = 0,
-                             .length = layout_->chunk_bytes(),
-                             .columns = 0,
-                             .whole_stripe = true});
-    }
-    run.exclusive = !flush && request.kind != UpkeepKind::scrub;
-    upkeeps_.push_back(std::move(run));
+    queue_.add(request_of(request, view_));
     start_what_may();
 }
 
-bool VolumeEngine::has_stuck() const {
-    return std::ranges::any_of(runs_, &Run::stuck);
+void VolumeEngine::answered(CommandTicket ticket, const wire::ArrayAnswer& answer) {
+    end_command(ticket, answer);
 }
 
-std::size_t VolumeEngine::writes_waiting() const {
-    return static_cast<std::size_t>(std::ranges::count_if(runs_, [](const Run& run) {
-        return run.exclusive && run.request && run.stage == Stage::waiting;
-    }));
+void VolumeEngine::lost(CommandTicket ticket) {
+    end_command(ticket, std::nullopt);
 }
 
-std::vector<Band> VolumeEngine::bands_under_way() const {
-    std::vector<Band> bands;
-    for (const Run& run : runs_)
-        if (run.exclusive && run.begun)
-            bands.insert(bands.end(), run.bands.begin(), run.bands.end());
-    return bands;
+void VolumeEngine::own_order_ended(CommandTicket ticket, const OrderResult& result) {
+    end_command(
+        ticket,
+        wire::ArrayAnswer{.outcome = result.outcome, .party = result.party, .piece = result.piece});
 }
 
-/// Whether both touch a row, and one of them writes.
-bool VolumeEngine::clash(const Run& a, const Run& b) {
-    if (is_over(a) || is_over(b) || (!a.exclusive && !b.exclusive)) return false;
-    return std::ranges::any_of(a.bands, [&](const Band& x) {
-        return std::ranges::any_of(b.bands, [&](const Band& y) {
-            return x.stripe == y.stripe && x.offset < y.offset + y.length &&
-                   y.offset < x.offset + x.length;
-        });
-    });
+void VolumeEngine::end_command(CommandTicket ticket, const CommandAnswer& answer) {
+    if (const auto command = book_.take(ticket))  // none: of a box that was given up meanwhile
+        command->holder->command_ended(*command, answer);
 }
 
-bool VolumeEngine::is_due(const Run& run) {
-    return run.passed_over > passed_over_most;
-}
-
-/// Those that came earlier and touch the same rows go first, if one of the two writes. Upkeep that
-/// has begun keeps its rows until it has ended, also while it waits to heal what it came upon: of a
-/// stripe that is half rebuilt nobody would note what a host writes to that half.
-bool VolumeEngine::may_start(const Run& run) const {
-    if (run.stage != Stage::waiting || run.stuck || run.held || run.lacks_window) return false;
-    if (!writes_have_their_windows(run)) return false;
-    for (const Run& upkeep : upkeeps_)
-        if ((upkeep.begun || (is_due(upkeep) && !run.begun)) && clash(upkeep, run)) return false;
-    for (const Run& earlier : runs_) {
-        if (&earlier == &run) return true;
-        if (clash(earlier, run)) return false;
+std::vector<wire::TransactionNumber> VolumeEngine::lost(const wire::BoxIdentity& box) {
+    const auto tickets = book_.of(box);
+    std::vector<wire::TransactionNumber> left_open;
+    std::vector<const Attempt*> repeated;  // what is staged there is still wanted
+    for (auto ticket : tickets) {
+        const SentCommand& command = book_.all().at(ticket);
+        const Attempt* attempt = command.holder->as_attempt();
+        if (!attempt) continue;
+        if (attempt->repeats(command))
+            repeated.push_back(attempt);
+        else
+            left_open.push_back(attempt->terms().transaction);
     }
-    return true;
+    Mask places = 0;
+    for (std::uint8_t place = 0; place < view_.volume.boxes; ++place)
+        if (view_.volume.members[place].box == box) places |= only(place);
+    // Ending the request need not wait for a box that is gone: its end is pending there.
+    for (auto& [arrival, request] : queue_.all()) {
+        Attempt* attempt = request.attempt.get();
+        if (!attempt) continue;
+        const Mask before = attempt->open();
+        attempt->box_lost(places, std::ranges::count(repeated, attempt) > 0);
+        if (attempt->open() != before) left_open.push_back(attempt->terms().transaction);
+    }
+    for (auto transaction : left_open) owner_.end_is_pending(box, transaction);
+    for (auto transaction : superseded_.box_lost(places, box)) left_open.push_back(transaction);
+    for (auto ticket : tickets) end_command(ticket, std::nullopt);
+    return left_open;
 }
 
-bool VolumeEngine::upkeep_may_start(Run& run) const {
-    if (run.stage != Stage::waiting || run.held || run.lacks_window) return false;
-    if (!writes_have_their_windows(run)) return false;
-    for (const Run& other : upkeeps_)
-        if (&other != &run && other.begun && clash(other, run)) return false;
-    for (const Run& host : runs_) {
-        if (!clash(host, run)) continue;
-        if (host.begun || !(run.begun || is_due(run))) return ++run.passed_over, false;
-    }
-    return true;
-}
+// ------------------------------------------------------------------- from submission to an attempt
 
 void VolumeEngine::start_what_may() {
-    if (starting_) return;  // an answer from inside: the loop below begins again
-    starting_ = true;
-    while (!halted_ && !free_windows_.empty() &&
-           (start_first_of(runs_) || start_first_of(upkeeps_)))
-        ;  // it may have ended already, and others with it
+    if (std::exchange(starting_, true)) return;  // an answer from inside: the loop goes on
+    while (!halted_) {
+        Request* next = queue_.next();
+        if (!next) break;
+        start(*next);  // it may have ended already, and others with it
+    }
     starting_ = false;
 }
 
-bool VolumeEngine::start_first_of(std::list<Run>& runs) {
-    auto run = std::ranges::find_if(
-        runs, [&](Run& each) { return each.is_upkeep ? upkeep_may_start(each) : may_start(each); });
-    if (run == runs.end()) return false;
-    start(run);
+void VolumeEngine::start(Request& request) {
+    if (is_over_already(request) || waits_for_permission(request)) return;
+    AttemptOwner& owner = *this;
+    auto attempt = maker_.make(owner, request, now_);
+    if (!attempt) return refuse(request, attempt.error());
+    // The windows that are free are still in use at a box it needs.
+    if (!*attempt) return queue_.hold(request, Hold::window);
+    request.attempt = std::move(*attempt);
+    queue_.started(request);
+    if (request.attempt->terms().plan.participants != 0)
+        ledger_.keep(request.attempt->terms().transaction);
+    request.is_begun = true;
+    request.waits_for_late = false;
+    request.scrub.begin();
+    if (request.host) {
+        ++request.host->story.attempts;
+        request.host->story.relayed |= !request.attempt->terms().detour.empty();
+    }
+    if (request.failing_since) ++counters_.attempts_again;
+    if (request.use == RowOrder::Use::exclusive && !request.is(UpkeepKind::rebuild))
+        owner_.writing(request.bands);
+    request.attempt->begin();
+}
+
+/// A box that was late has brought it, or it was executed before: for a host that did not hear the
+/// answer and asks again. Whatever was under way of that has ended by now: it has the same rows.
+bool VolumeEngine::is_over_already(Request& request) {
+    const bool executed = view_.has_journal() && request.host &&
+                          request.kind == Admission::Kind::write && !request.is_begun &&
+                          executed_.contains(request.host_identity, request.host_command);
+    request.done += std::exchange(request.brought, 0);
+    const bool is_done = request.is_host_read() && request.done == request.length;
+    if (!executed && !is_done) return false;
+    answer(request, {});
+    queue_.erase(request);
     return true;
 }
 
-bool VolumeEngine::goes_in_band(const Run& run) const {
-    return options_.plan.path == DataPath::in_band || run.detours ||
-           (run.request && run.request->in_band);
-}
-
-Result<Plan> VolumeEngine::plan_part(const Run& run, std::uint64_t part) const {
-    PlanOptions options = options_.plan;
-    options.journal = journal_;
-    if (!run.upkeep) options.preparing = Preparing::beside_others;  // somebody waits for it
-    if (goes_in_band(run)) options.path = DataPath::in_band;
-    if (run.anew) options.partial = PartialWrite::reconstruct;
-    if (run.upkeep) {
-        const StripeRun stripe{.stripe = run.upkeep->stripe,
-                               .offset = static_cast<std::uint32_t>(run.done),
-                               .length = static_cast<std::uint32_t>(part)};
-        switch (run.upkeep->kind) {
-            case UpkeepKind::rebuild:
-                return plan_rebuild(*layout_, health_, run.upkeep->targets, stripe, options);
-            case UpkeepKind::scrub:
-                if (is_inquest(run)) return plan_inquest(*layout_, health_, stripe, options);
-                return plan_scrub(*layout_, health_, stripe, options);
-            case UpkeepKind::repair:
-                return plan_repair(*layout_, health_, stripe, options);
-            case UpkeepKind::flush:
-                return plan_flush_if_any();
-        }
-    }
-    const HostRequest& request = *run.request;
-    if (request.operation == HostOperation::flush) return plan_flush_if_any();
-    const Range range{request.range.offset + run.done, part};
-    if (request.operation == HostOperation::read) return plan_reading(run, range, options);
-    auto plan = plan_write(*layout_, health_, range, options);
-    if (plan && request.durable && !journal_) flush_after_commit(*plan);
-    return plan;
-}
-
-/// What a journal's box has prepared outlives its power, and nothing is answered before all have:
-/// every write is durable, and there is nothing left to flush. Upkeep's writes go the same way.
-Result<Plan> VolumeEngine::plan_flush_if_any() const {
-    return journal_ ? Plan{} : plan_flush(*layout_, health_);
-}
-
-Result<Plan> VolumeEngine::plan_next(Run& run) const {
-    auto plan = plan_fitting(run);
-    if (!plan || !must_detour(*plan, run)) return plan;
-    run.detours = true;
-    return plan_fitting(run);
-}
-
-/// The next part of what is left to do, as much as fits into windows.
-Result<Plan> VolumeEngine::plan_fitting(Run& run) const {
-    std::uint32_t window = options_.window_bytes;
-    if (goes_in_band(run)) {
-        if (own_.windows() < options_.windows) return Error{Code::unsupported};
-        window = std::min(window, own_.window_limit());
-    }
-    run.part = run.length - run.done;
-    if (run.is_upkeep)
-        run.part =
-            std::min<std::uint64_t>(run.part, is_inquest(run) ? slice_size : options_.upkeep_bytes);
-    for (;;) {
-        auto plan = plan_part(run, run.part);
-        if (!plan || largest_window(*plan) <= window) return plan;
-        if (run.part <= slice_size) return Error{Code::exhausted};
-        run.part = (run.part / slice_size + 1) / 2 * slice_size;
-    }
-}
-
-/// Of a write that was cut short amid its commit: what is left at odds, and whether that can be
-/// undone by doing it again.
-Result<void> VolumeEngine::make_up_for(Run& run) const {
-    if (run.uncommitted == 0) return {};
-    Mask away = ~Mask{0}, columns_lost_elsewhere = 0;
-    for (const Band& band : run.bands) {
-        away &= health_.absent_at(band.stripe);
-        columns_lost_elsewhere |= health_.lost_columns(*layout_, band.stripe) &
-                                  (only(layout_->data_columns()) - 1) & ~band.columns;
-    }
-    run.uncommitted &= ~away;
-    if (run.uncommitted == 0) return {};
-    run.anew = true;
-    if (layout_->level() != Level::mirror && columns_lost_elsewhere != 0)
-        return Error{Code::io_failed};
-    return {};
-}
-
-/// Rebuilding leaves nothing at odds: who is rebuilt is not counted on before it is done.
-bool VolumeEngine::is_held(Run& run) {
-    const bool rebuilds = run.upkeep && run.upkeep->kind == UpkeepKind::rebuild;
-    if (!run.exclusive || rebuilds || owner_.may_write(run.bands)) return false;
-    run.stage = Stage::waiting;
-    run.held = true;
-    tell(run, WaitsFor::volume, now_);
+/// Rebuilding leaves nothing at odds: a box that is rebuilt is not counted on before it is done.
+bool VolumeEngine::waits_for_permission(Request& request) {
+    if (request.use == RowOrder::Use::shared || request.is(UpkeepKind::rebuild) ||
+        owner_.may_write(request.bands))
+        return false;
+    tell(request, WaitsFor::volume, now_);
+    queue_.hold(request, Hold::permission);
     return true;
 }
 
-wire::TransactionNumber VolumeEngine::number_of(std::uint64_t count) const {
-    constexpr unsigned count_bits = 40;
-    return wire::TransactionNumber{static_cast<std::uint64_t>(epoch_) << count_bits | count};
+void VolumeEngine::refuse(Request& request, Error why) {
+    if (request.uncommitted != 0 && !request.is(UpkeepKind::rebuild))
+        owner_.doubtful(request.bands);
+    answer(request, why);
+    queue_.erase(request);
 }
 
-wire::TransactionNumber VolumeEngine::last_transaction() const {
-    return number_of(transactions_);
+/// What is decided keeps its rows until all have committed.
+void VolumeEngine::answer(Request& request, Result<void> outcome) {
+    superseded_.let_go(request.arrival);
+    tell(request, WaitsFor::turn, now_);
+    if (!request.attempt || !request.attempt->is_decided()) queue_.give_rows_back(request);
+    if (auto* host = std::exchange(request.host, nullptr)) {
+        ++counters_.requests;
+        host->leaves_writers = superseded_.leaves_writers(request.arrival);
+        host->completed(outcome);
+    }
+    if (auto* upkeep = std::exchange(request.upkeep, nullptr)) upkeep->completed(outcome);
 }
 
-/// A box forgets what is below. So what a box that may still return has not ended must not be: the
-/// others would no longer know how it ended.
-wire::TransactionNumber VolumeEngine::settled() const {
-    auto lowest = number_of(transactions_ + 1);
-    for (const auto* runs : {&runs_, &upkeeps_})
-        for (const Run& run : *runs)
-            if (run.stage != Stage::waiting && run.plan.participants != 0)
-                lowest = std::min(lowest, run.transaction);
-    if (auto owed = owner_.owed_end()) lowest = std::min(lowest, *owed);
-    return lowest;
+// ------------------------------------------------------------------------- what attempts ask for
+
+void VolumeEngine::send_order(Attempt& attempt, std::size_t index, SentCommand::Purpose purpose) {
+    Request& request = attempt.request();
+    const Order& order = attempt.terms().plan.orders[index];
+    tell(request, waits_for(request, order.phase), now_);
+    if (order.to.kind == PartyKind::box) {
+        if (request.host) request.host->story.boxes |= only(number(order.to.box));
+        hedged_.order_sent(attempt, order, now_);
+    }
+    dispatch_.send(attempt, index, purpose, now_);
 }
+
+void VolumeEngine::send_end(Attempt& attempt, BoxIndex box, wire::ArrayAction action,
+                            SentCommand command) {
+    dispatch_.send_end(attempt, attempt.terms().transaction, box, action, command, now_);
+}
+
+void VolumeEngine::command_answered(Attempt& attempt, const SentCommand& command,
+                                    const CommandAnswer& answer) {
+    if (command.purpose == SentCommand::Purpose::end || !command.goes_to_box() ||
+        !attempt.is_working())
+        return;
+    Request& request = attempt.request();
+    if (request.host) request.host->story.note_answer(command.place(), now_ - command.since);
+    hedged_.answered(attempt, command, answer, now_);
+    if (!answer) return;
+    const Order& order = attempt.order(command);
+    if (is_done(answer)) rules_.order_done(attempt, command);
+    const bool counts = view_.has_journal() && is_counted(order);
+    if (counts && order.prepares && is_done(answer))
+        prepared_[command.box] = std::max(prepared_[command.box], attempt.terms().transaction);
+    const bool scrubs =
+        request.is(UpkeepKind::scrub) && attempt.terms().purpose == Attempt::Purpose::serve;
+    if (scrubs && request.scrub.is_detailed(request.done))
+        corrupt_.heard(request, attempt, command, *answer);
+    else if (scrubs || counts)
+        attempt.keep_digest(*answer);
+}
+
+void VolumeEngine::order_failed(Attempt& attempt, const SentCommand& command,
+                                const CommandAnswer& answer) {
+    rules_.order_failed(attempt, command, answer);
+    if (answer && lacks_room(answer->outcome)) tell(attempt.request(), WaitsFor::room, now_);
+}
+
+void VolumeEngine::turn_ended(Attempt& attempt) {
+    // Made for boxes that may no longer be those in its places, and nothing has been written yet.
+    if (attempt.stage() == AttemptStage::staging &&
+        attempt.terms().generation != view_.volume.generation)
+        attempt.fail(Then::plan_again);
+    // A box that was late has brought it after all, and first: the others need not go on. But what
+    // was prepared for a block that is being restored must be ended as what it is.
+    if (attempt.request().brought != 0 && attempt.terms().purpose == Attempt::Purpose::serve)
+        attempt.stop_unneeded();
+}
+
+/// What was prepared is what the code says, as far as sums tell. If not, something was damaged on
+/// its way, or computed wrongly: once more, with parity made from the data itself.
+bool VolumeEngine::agrees(Attempt& attempt) {
+    if (preparations_agree(*view_.layout, attempt.digests())) return true;
+    Request& request = attempt.request();
+    owner_.audit_failed(request.bands);
+    request.recomputes_parity = true;
+    if (std::exchange(request.has_disagreed, true))
+        attempt.fail(Then::refuse, Error{Code::io_failed});
+    else
+        attempt.fail(Then::plan_again);
+    return false;
+}
+
+/// All have prepared. From here on the write counts; the next controller would commit it too.
+void VolumeEngine::decided(Attempt& attempt) {
+    Request& request = attempt.request();
+    if (!request.host || attempt.terms().purpose == Attempt::Purpose::restore ||
+        request.done + request.part != request.length)
+        return;
+    executed_.note(request.host_identity, request.host_command);
+    answer(request, {});
+}
+
+void VolumeEngine::carried_out(Attempt& attempt) {
+    Request& request = attempt.request();
+    queue_.note_not_failing(request);
+    request.has_disagreed = false;
+    rules_.detour_done(attempt);
+    if (attempt.terms().purpose == Attempt::Purpose::restore) return corrupt_.restored(request);
+    if (request.is(UpkeepKind::scrub)) corrupt_.scrubbed(request, attempt);
+    hedged_.served(request, attempt, now_);
+    superseded_.let_go(request.arrival);
+    request.done += request.part;
+    request.brought = 0;
+    request.uncommitted = 0;
+    request.recomputes_parity = request.host && request.host->repeated && !view_.has_journal();
+    if (request.done == request.length && !request.repairs.needed() && !attempt.is_decided())
+        answer(request, {});
+}
+
+void VolumeEngine::over(Attempt& attempt) {
+    Request& request = attempt.request();
+    if (const auto own = attempt.take_own_window()) own_.close(*own);
+    windows_.give_back(attempt.terms().window);
+    ledger_.ended(attempt.terms().transaction);
+    request.uncommitted |= attempt.uncommitted();
+    auto failure = attempt.failure();
+    if (failure && failure->then == Then::wait &&
+        attempt.terms().generation != view_.volume.generation)
+        failure->then = Then::plan_again;
+    const auto ended = std::move(request.attempt);
+    queue_.attempt_ended(request);
+    queue_.release(Hold::window);
+    const bool is_left = request.done < request.length || request.repairs.needed();
+    if (failure) {
+        attempt_failed(request, *failure);
+    } else if (request.is_answered() || !is_left) {  // else its next part: its rows are its own
+        answer(request, {});
+        queue_.erase(request);
+    }
+    start_what_may();
+}
+
+void VolumeEngine::attempt_failed(Request& request, AttemptFailure failure) {
+    if (request.upkeep && failure.then != Then::refuse && failure.then != Then::repair)
+        failure = {Then::refuse, Error{Code::io_failed}};
+    if (request.brought != 0)
+        failure = {};
+    else if (given_up_ && failure.then != Then::refuse)
+        failure = {Then::refuse, *given_up_};
+    if (failure.then == Then::refuse) return refuse(request, failure.error);
+    if (failure.then == Then::wait) {
+        queue_.hold(request, Hold::membership);
+        queue_.note_failing(request, now_);
+    }
+    if (request.host && request.host->story.now != WaitsFor::room)
+        tell(request, request.hold == Hold::none ? WaitsFor::turn : WaitsFor::volume, now_);
+}
+
+// ------------------------------------------------------------------------------ superseded reads
+
+void VolumeEngine::send_release(SupersededRead& read, wire::TransactionNumber transaction,
+                                BoxIndex box) {
+    dispatch_.send_end(read, transaction, box, wire::ArrayAction::release,
+                       {.purpose = SentCommand::Purpose::end, .to = party(box)}, now_);
+}
+
+void VolumeEngine::late_box_answered(const SentCommand& command) {
+    hedged_.late_box_answered(command, now_);
+}
+
+void VolumeEngine::brought(Request& request, std::uint64_t octets) {
+    request.brought = octets;
+    if (request.hold == Hold::membership || request.hold == Hold::window) queue_.release(request);
+    request.waits_for_late = false;
+    hedged_.look_now(now_);  // whether those that were asked instead are late by now
+}
+
+void VolumeEngine::boxes_released() {
+    if (queue_.release(Hold::window)) start_what_may();
+}
+
+// ----------------------------------------------------------------------------------------- what is
 
 std::optional<wire::TransactionNumber> VolumeEngine::prepared_by(
     const wire::BoxIdentity& box) const {
     auto found = prepared_.find(box);
     return found == prepared_.end() ? std::nullopt : std::optional(found->second);
-}
-
-bool VolumeEngine::is_decided(wire::TransactionNumber transaction) const {
-    auto is_it = [&](const Run& run) { return run.decided && run.transaction == transaction; };
-    return std::ranges::any_of(runs_, is_it) || std::ranges::any_of(upkeeps_, is_it);
-}
-
-bool VolumeEngine::is_under_way(wire::TransactionNumber transaction) const {
-    auto is_it = [&](const Run& run) { return run.transaction == transaction; };
-    return std::ranges::any_of(runs_, is_it) || std::ranges::any_of(upkeeps_, is_it);
-}
-
-/// Asked for again, by a host that did not hear the answer. Whatever is under way of it has ended
-/// by now: it has the same rows.
-bool VolumeEngine::executed_before(const Run& run) const {
-    return journal_ && run.exclusive && run.request && !run.begun &&
-           executed_.contains(run.host_identity, run.host_command);
-}
-
-void VolumeEngine::start(RunPlace run) {
-    if (executed_before(*run)) {
-        answer(*run, {});
-        return erase(run);
-    }
-    if (run->served != 0) {
-        run->done += std::exchange(run->served, 0);
-        if (run->done == run->length) {
-            answer(*run, {});
-            return erase(run);
-        }
-    }
-    if (is_held(*run)) return;
-    run->around = is_host_read(*run) ? run->late | paces_.to_avoid(now_) : 0;
-    run->heals = !run->ailing.empty();
-    run->detours = false;
-    if (auto good = make_up_for(*run); !run->heals && !good) return refuse(run, good.error());
-    auto plan = run->heals ? plan_healing(*run) : plan_next(*run);
-    if (!plan) return refuse(run, plan.error());
-    const auto window = take_window(*plan);
-    if (!window) {  // those that are free are still in use at a box it needs
-        run->stage = Stage::waiting;
-        run->lacks_window = lacks_windows_ = true;
-        return;
-    }
-    const wire::TransactionNumber transaction = next_transaction(*window);
-    if (plan->controller_window > 0) {
-        Buffer local = run->request ? run->request->local : Buffer{};
-        if (!local.empty()) local = local.subspan(run->done);
-        const auto opened = own_.open(transaction, plan->controller_window, local);
-        if (!opened) {
-            give_window_back(*window);
-            return refuse(run, opened.error());
-        }
-        run->own = *opened;
-    }
-    run->window = *window;
-    run->transaction = transaction;
-    run->plan = std::move(*plan);
-    run->next = 0;
-    run->begun = true;
-    run->failed = run->committed = run->decided = run->sick = run->moves_over = false;
-    run->waits_it_out = false;
-    if (run->request) {
-        ++run->request->story.attempts;
-        run->request->story.relayed |= run->detours;
-    }
-    run->digests.clear();
-    run->row.clear();
-    run->generation = volume_.generation;
-    run->planned_at = now_;
-    run->stage = Stage::running;
-    const bool rebuilds = run->upkeep && run->upkeep->kind == UpkeepKind::rebuild;
-    if (run->exclusive && !rebuilds) owner_.writing(run->bands);
-    if (run->plan.orders.empty()) {  // no box is left to ask
-        run->unanswered = 0;
-        return turn_ended(run);
-    }
-    send_turn(run);
-}
-
-void VolumeEngine::refuse(RunPlace run, Error why) {
-    const bool rebuilds = run->upkeep && run->upkeep->kind == UpkeepKind::rebuild;
-    if (run->uncommitted != 0 && !rebuilds) owner_.doubtful(run->bands);
-    answer(*run, why);
-    erase(run);
-}
-
-void VolumeEngine::erase(RunPlace run) {
-    (run->is_upkeep ? upkeeps_ : runs_).erase(run);
 }
 
 }  // namespace weft::raid

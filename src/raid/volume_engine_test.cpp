@@ -59,10 +59,14 @@ struct Controller final : RaidCluster, VolumeEngineOwner {
                            wire::TransactionNumber transaction) override {
         return RaidCluster::window_tag(number(box), static_cast<std::uint64_t>(transaction));
     }
-    /// What management does: the box is out, lastingly, before anything is answered without it.
-    void box_failed(BoxIndex suspect, BoxIndex, const wire::ArrayAnswer& answer) override {
+    /// What management does: the box is removed, durably, before anything is answered without it.
+    void in_trouble(const Trouble& trouble) override {
         // It knows of the change that we are about to hear of.
-        if (answer.outcome == wire::ArrayOutcome::other_generation) return;
+        if (trouble.answer && trouble.answer->outcome == wire::ArrayOutcome::other_generation)
+            return;
+        remove(trouble.peer.value_or(trouble.reporter));
+    }
+    void remove(BoxIndex suspect) {
         auto& member = volume.members[number(suspect)];
         if (std::exchange(member.state, wire::ArrayMemberState::absent) ==
             wire::ArrayMemberState::absent)
@@ -170,7 +174,7 @@ TEST(VolumeEngine, GoesOnWhenABoxIsNoMore) {
         const BoxIndex gone{static_cast<std::uint8_t>(seed % 5)};
         controller.submit_randomly(10);
         controller.agenda.run();
-        controller.box_failed(gone, gone, {});
+        controller.remove(gone);
         const auto identity = controller.volume.members[number(gone)].box;
         controller.engine.lost(identity);
         controller.run();

@@ -10,10 +10,6 @@ namespace weft::raid {
 using namespace std::chrono_literals;
 using wire::ArrayMemberState;
 
-std::size_t VolumeManager::Life::depth() const {
-    return engine_.requests() > 0 ? options_.upkeep_busy : options_.upkeep_idle;
-}
-
 std::size_t VolumeManager::Life::busy_works() const {
     return static_cast<std::size_t>(std::ranges::count(works_, true, &Work::busy));
 }
@@ -64,7 +60,8 @@ bool VolumeManager::Life::rebuild_more(bool stuck) {
         if (!place.rebuild || applied_.members[i].state != ArrayMemberState::rebuilding) continue;
         if (place.rebuild->is_stuck() != stuck) continue;
         if (save_mark(i)) return true;
-        if (rebuild_orders_.paused || rate_timer_.asked() || busy_works() >= depth()) return false;
+        if (rebuild_orders_.paused || rate_timer_.asked() || busy_works() >= options_.upkeep_depth)
+            return false;
         const auto stripe = place.rebuild->take();
         if (!stripe) continue;
         if (rebuild_orders_.octets_per_second > 0) {
@@ -98,7 +95,7 @@ bool VolumeManager::Life::save_mark(std::uint8_t index) {
 
 /// Without a column its parity is all that is known of it: it is made anew when all are there.
 bool VolumeManager::Life::mend_more() {
-    if (busy_works() >= depth() || !is_whole()) return false;
+    if (busy_works() >= options_.upkeep_depth || !is_whole()) return false;
     if (to_mend_.empty()) to_mend_ = doubtful_.take_first();
     if (to_mend_.empty()) return false;
     begin(*idle_work(), Work::Purpose::mend, UpkeepKind::repair, to_mend_.back(), 0);
@@ -107,7 +104,7 @@ bool VolumeManager::Life::mend_more() {
 }
 
 bool VolumeManager::Life::scrub_more() {
-    if (!scrub_.running || busy_works() >= depth()) return false;
+    if (!scrub_.running || busy_works() >= options_.upkeep_depth) return false;
     if (std::ranges::any_of(places_, [](const Place& place) {
             return place.rebuild.has_value() && !place.rebuild->is_stuck();
         }))

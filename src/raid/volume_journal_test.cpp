@@ -212,7 +212,7 @@ TEST(VolumeJournal, SaysThatABoxHasFailedThatItCannotDoWithout) {
     volume.drop(2);
     volume.submit_randomly(5);
     volume.expect_all_right();
-    auto failed = [&] { return volume.manager->status().members[0].failed; };
+    auto failed = [&] { return volume.manager->status().members[0].needs_repair; };
     EXPECT_FALSE(failed());
     volume.boxes[0]->disk.broken = true;
     volume.submit(HostOperation::write, {0, volume.layout.stripe_bytes()});

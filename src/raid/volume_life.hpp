@@ -31,7 +31,10 @@ public:
     void lost(CommandTicket ticket);
     void stored(Result<void> outcome);
     void submit(HostRequest& request);
-    void note_time(Instant now) { engine_.note_time(now); }
+    void note_time(Instant now) {
+        now_ = now;
+        engine_.note_time(now);
+    }
     std::optional<Instant> deadline() const;
     void tick(Instant now);
     Result<void> fail(std::uint8_t place);
@@ -61,8 +64,9 @@ private:
         bool must_end = false;                        ///< what is left open there, once that may be
         bool greeted = false;              ///< in this session; it is up unless it is held back
         std::optional<Recalled> recalled;  ///< of its journal, in this session
-        unsigned complaints = 0;
-        bool ails = false;           ///< it would be counted out if anybody could do without it
+        bool needs_repair = false;         ///< it does not do what it must, and cannot be spared
+        /// Since when it has not reached the controller's memory, though it was asked to.
+        std::optional<Instant> cut_off_since{};
         unsigned refusals = 0;       ///< in a row, to hear what the volume is, or answers lost
         bool out_for_links = false;  ///< it failed, and nothing else is wrong with it
         unsigned fallen_out = 0;     ///< so often, for that
@@ -77,8 +81,9 @@ private:
         wire::TransactionNumber transaction{};
         wire::ArrayTransactionState outcome{};  ///< that a transaction is told to have
     };
-    struct Complaint {
-        std::uint8_t suspect = 0, reporter = 0;
+    /// A box has said that it does not do what it must.
+    struct ProvenFailure {
+        std::uint8_t place = 0;
         wire::ArrayOutcome why{};
     };
     /// What rebuilds have in common, and what is kept of them.
@@ -188,9 +193,8 @@ private:
     bool can_count_out(std::uint8_t place) const;
     bool is_of_the_past(std::uint8_t place) const;
     void count_out(std::uint8_t place, wire::ArrayOutcome why);
-    std::map<std::uint8_t, wire::ArrayOutcome> blamed();
-    std::uint8_t to_blame(const Complaint& complaint);
-    void judge_complaints();
+    void judge_failures();
+    void note_cut_off(std::uint8_t place, wire::ArrayOutcome why);
     bool is_trusted(std::uint8_t place) const;
     std::map<wire::BoxIdentity, BoxFacts> facts() const;
     CommandTicket remember(const Told& what);
@@ -198,7 +202,7 @@ private:
     SteeringTag window_tag(BoxIndex box, std::uint32_t window,
                            wire::TransactionNumber transaction) override;
     SteeringTag own_window_tag(std::uint32_t window, wire::TransactionNumber transaction) override;
-    void box_failed(BoxIndex suspect, BoxIndex reporter, const wire::ArrayAnswer& answer) override;
+    void in_trouble(const Trouble& trouble) override;
     void writing(std::span<const Band> bands) override;
     void doubtful(std::span<const Band> bands) override;
     void block_corrupt(BoxIndex box, std::uint64_t stripe) override;
@@ -213,11 +217,11 @@ private:
     void look_for_room(std::uint8_t place, Instant now);
     void box_slow(BoxIndex box, Duration waited, Duration others) override;
     void box_quick(BoxIndex box) override;
-    bool goes_around(const Complaint& complaint);
     void try_links_again();
-    void host_cut_off(BoxIndex box, bool is_new) override;
-    void link_mended(BoxIndex box, BoxIndex other) override;
-    void host_reached(BoxIndex box) override;
+    void link_suspected() override { link_timer_.ask(links_rest); }
+    void link_changed(LinkReport what, BoxIndex box, BoxIndex other) override;
+    void host_link_changed(LinkReport what, BoxIndex box) override;
+    void reaches_controller(BoxIndex box) override;
 
     // volume_recall.cpp: what journals know, and what becomes of it
     bool has_journal() const { return volume_.consistency == wire::ArrayConsistency::journal; }
@@ -241,13 +245,15 @@ private:
     void let_in_who_may();
     bool is_closed(std::uint8_t place) const;
     MembershipWishes wishes() const;
-    void owes_end(const wire::BoxIdentity& box, wire::TransactionNumber transaction) override;
-    std::optional<wire::TransactionNumber> owed_end() const override;
+    void end_is_pending(const wire::BoxIdentity& box, wire::TransactionNumber transaction) override;
+    std::optional<wire::TransactionNumber> lowest_pending_end() const override;
+    void writers_gone(wire::HostSession session, std::uint64_t command) override {
+        owner_.writers_gone(session, command);
+    }
 
     // volume_healing.cpp: rebuilding, scrubbing, flushing
     void work_on();
     Work* idle_work();
-    std::size_t depth() const;
     bool is_whole() const;
     std::size_t busy_works() const;
     void begin(Work& work, Work::Purpose purpose, UpkeepKind kind, std::uint64_t stripe,
@@ -285,8 +291,8 @@ private:
     std::map<CommandTicket, Told> told_;
     std::uint64_t tickets_ = 0;
     std::vector<CommandTicket> undeliverable_;
-    std::vector<Complaint> complaints_;
-    std::map<std::uint8_t, std::set<std::uint8_t>> partners_;  ///< that have fallen out, lately
+    std::vector<ProvenFailure> failures_;
+    bool retry_wanted_ = false;  ///< requests wait to be tried again
     Storing storing_ = Storing::nothing;
     bool started_ = false, starting_ = false, serving_ = false, deposed_ = false, given_up_ = false;
     bool start_expired_ = false, deposing_ = false;
@@ -309,8 +315,8 @@ private:
 
     Timer start_timer_, stop_timer_, retry_timer_, calm_timer_, store_timer_, flush_timer_,
         rest_timer_, rate_timer_, intent_timer_, loss_timer_, link_timer_, visit_timer_;
+    Instant now_{};
     Duration retry_after_{};
-    unsigned rounds_of_complaints_ = 0;
     std::uint64_t rate_debt_ = 0;  ///< octets begun since the limit was last waited for
 };
 

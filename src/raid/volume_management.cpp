@@ -27,10 +27,11 @@ Result<void> VolumeManager::Life::fail(std::uint8_t place) {
 Result<void> VolumeManager::Life::re_add(std::uint8_t place) {
     if (auto good = check_place(place); !good) return good;
     BoxState* box = state_of(place);
-    if (!box || !(box->facts.failed || box->ails)) return Error{Code::unsupported};
+    if (!box || !(box->facts.failed || box->needs_repair)) return Error{Code::unsupported};
     Visit visit(*this);
-    box->facts.failed = box->ails = false;
-    box->complaints = box->fallen_out = box->minutes_left = box->refusals = 0;
+    box->facts.failed = box->needs_repair = false;
+    box->cut_off_since.reset();
+    box->fallen_out = box->minutes_left = box->refusals = 0;
     box->out_for_links = false;
     // It may be for what it was asked first that it had failed.
     if (box->has_session && !box->greeted) greet(volume_.members[place].box, *box);
@@ -118,18 +119,19 @@ VolumeStatus VolumeManager::Life::status() const {
             storing_ == Storing::volume && pending_.members[i].state != ArrayMemberState::current;
         auto box = boxes_.find(member.box);
         BoxFacts facts = box == boxes_.end() ? BoxFacts{} : box->second.facts;
-        facts.failed = facts.failed || (box != boxes_.end() && box->second.ails);
+        const bool needs_repair = box != boxes_.end() && box->second.needs_repair;
         status.members.push_back({.place = i,
                                   .box = member.box,
                                   .state = member.state,
                                   .up = facts.up,
                                   .failed = facts.failed,
+                                  .needs_repair = needs_repair,
                                   .slow = contains(engine_.slow_boxes(), i),
                                   .full = places_[i].said_full,
-                                  .unreached = engine_.unreached_by(i),
-                                  .misses_host = engine_.misses_host(i)});
+                                  .unreached = engine_.links().unreached_by(i),
+                                  .misses_host = engine_.links().misses_host(i)});
         degraded = degraded || leaves || member.state != ArrayMemberState::current || !facts.up ||
-                   facts.missed || facts.failed;
+                   facts.missed || facts.failed || needs_repair;
         if (!places_[i].rebuild) continue;
         const Rebuild& rebuild = *places_[i].rebuild;
         status.rebuilds.push_back({.place = i,

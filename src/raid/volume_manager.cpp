@@ -91,6 +91,9 @@ VolumeManager::Life::Life(VolumeManagerOwner& owner, const VolumeManagerOptions&
                       .windows = options.windows,
                       .window_bytes = options.window_bytes,
                       .upkeep_bytes = options.upkeep_bytes,
+                      .upkeep_percent = options.rebuild_share,
+                      .host_requests = options.host_requests,
+                      .request_patience = options.request_patience,
                       .hedge = options.hedge}) {}
 
 Result<void> VolumeManager::Life::start(wire::ClusterIdentity cluster, wire::Epoch epoch,
@@ -126,7 +129,7 @@ void VolumeManager::Life::put_right() {
     do {
         changed_ = false;
         for (auto ticket : std::exchange(undeliverable_, {})) engine_.lost(ticket);
-        judge_complaints();
+        judge_failures();
         let_in_who_may();
         settle();
         if (writes_held_ && !loses_somebody()) {
@@ -179,6 +182,7 @@ std::optional<Instant> VolumeManager::Life::deadline() const {
 
 void VolumeManager::Life::tick(Instant now) {
     Visit visit(*this);
+    now_ = now;
     engine_.tick(now);
     if (start_timer_.passed(now)) start_expired_ = true;
     if (stop_timer_.passed(now) && !serving_) {
@@ -189,11 +193,9 @@ void VolumeManager::Life::tick(Instant now) {
     if (retry_timer_.passed(now)) engine_.try_again();
     if (calm_timer_.passed(now)) {
         retry_after_ = {};
-        rounds_of_complaints_ = 0;
-        partners_.clear();
         for (auto& [identity, box] : boxes_) {
-            box.complaints = 0;
-            box.ails = false;
+            box.needs_repair = false;
+            box.cut_off_since.reset();
         }
     }
     // Not amid a change: a box that was away and is asked as if it had not been would answer for

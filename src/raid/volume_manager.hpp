@@ -56,10 +56,14 @@ struct VolumeManagerOptions {
     std::uint32_t windows = 16;  ///< every box has at least so many for this volume
     std::uint32_t window_bytes = 2 << 20;
     std::uint32_t upkeep_bytes = 128 << 10;  ///< of a chunk, in one turn of a rebuild or scrub
-    std::uint8_t upkeep_idle = 4;            ///< stripes under way when no host asks for anything
-    std::uint8_t upkeep_busy = 1;            ///< and when one does
+    std::uint8_t upkeep_depth = 4;           ///< stripes under way at a time
+    unsigned rebuild_share = 20;             ///< percent of what is started, while upkeep has work
+    std::size_t host_requests = 128;         ///< of one host, under way or waiting
     Duration start_patience = std::chrono::seconds(10);  ///< boxes may take so long to come
-    Duration stop_patience = std::chrono::seconds(60);   ///< requests of a stopped volume wait
+    /// A request waits so long for boxes, or for an attempt that goes through, before it fails.
+    Duration request_patience = std::chrono::seconds(60);
+    /// A box that does not reach the controller's memory for so long has failed.
+    Duration box_silence = std::chrono::seconds(10);
     Duration spare_patience = std::chrono::seconds(30);  ///< a lost box may take so long to return
     Duration flush_interval = std::chrono::seconds(5);   ///< bounds what a returned box lacks
     Duration intent_rest = std::chrono::seconds(30);     ///< where nothing is written, before it is

@@ -75,7 +75,9 @@ TEST(VolumeManager, TriesTheNextSpareWhenOneHasNoRoom) {
 }
 
 TEST(VolumeManager, FailsRequestsOnceItHasWaitedLongEnough) {
-    ManagedVolume volume(Level::raid5, 5, 1);
+    VolumeManagerOptions options;
+    options.request_patience = std::chrono::seconds(50);
+    ManagedVolume volume(Level::raid5, 5, 1, options);
     ASSERT_TRUE(volume.run_until([&] { return volume.is_healthy(); }));
     volume.drop(0);
     volume.agenda.run();

@@ -281,6 +281,7 @@ void VolumeManager::Life::let_in_who_may() {
     for (auto& [identity, box] : boxes_) {
         if (!box.greeted || box.facts.up) continue;
         box.facts.up = true;
+        engine_.has_ended_all(identity);
         changed_ = true;
     }
 }
@@ -299,15 +300,15 @@ MembershipWishes VolumeManager::Life::wishes() const {
     return wishes;
 }
 
-void VolumeManager::Life::owes_end(const wire::BoxIdentity& box,
-                                   wire::TransactionNumber transaction) {
+void VolumeManager::Life::end_is_pending(const wire::BoxIdentity& box,
+                                         wire::TransactionNumber transaction) {
     BoxState& state = boxes_[box];
     state.left_open.insert(transaction);
     // One that is back already, and was told what was known then, is told this too.
     if (state.has_session && (state.recalled || !has_journal())) state.must_end = true;
 }
 
-std::optional<wire::TransactionNumber> VolumeManager::Life::owed_end() const {
+std::optional<wire::TransactionNumber> VolumeManager::Life::lowest_pending_end() const {
     std::optional<wire::TransactionNumber> lowest;
     for (const auto& [identity, box] : boxes_) {
         if (box.left_open.empty() || !is_counted_on(identity)) continue;

@@ -38,6 +38,13 @@ struct RequestStory {
     WaitsFor slowest_in{};
     Duration slowest_took{};
 
+    void note_answer(std::uint8_t place, Duration took) {
+        boxes &= ~only(place);
+        if (slowest && took <= slowest_took) return;
+        slowest = place;
+        slowest_in = now;
+        slowest_took = took;
+    }
     void turns_to(WaitsFor next, Instant at) {
         spent[static_cast<std::size_t>(now)] += at - since;
         now = next;

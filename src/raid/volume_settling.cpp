@@ -259,7 +259,7 @@ void VolumeManager::Life::stop() {
     if (stop_timer_.asked() || given_up_) return;
     serving_ = false;
     engine_.halt();
-    stop_timer_.ask(options_.stop_patience);
+    stop_timer_.ask(options_.request_patience);
     say(VolumeEventKind::stopped);
 }
 
@@ -277,8 +277,8 @@ void VolumeManager::Life::apply() {
     given_up_ = false;
     stop_timer_.stop();
     retry_timer_.stop();
-    complaints_.clear();
-    partners_.clear();
+    failures_.clear();
+    retry_wanted_ = false;
     changed_ = true;
     if (!was_serving) say(VolumeEventKind::started);
     (void)engine_.set_volume(cluster_, epoch_, volume_, health());

@@ -92,11 +92,11 @@ struct MemberStatus {
     wire::BoxIdentity box{};
     wire::ArrayMemberState state{};
     bool up = false;
-    /// By management, or by its own disk: it stays out until it is re-added. One that cannot be
-    /// spared is a member all the same, and does not do what it must.
+    /// By management, or by its own disk: it stays out until it is re-added.
     bool failed = false;
-    bool slow = false;   ///< reads go around it
-    bool full = false;   ///< writes wait for room in it
+    bool needs_repair = false;  ///< it does not do what it must; a member, since it is needed
+    bool slow = false;          ///< reads go around it
+    bool full = false;          ///< writes wait for room in it
     Mask unreached = 0;  ///< members it does not reach: their data goes by way of the controller
     bool misses_host = false;  ///< the same of a host
 };
@@ -126,6 +126,8 @@ struct VolumeCounters {
     std::uint64_t healed_blocks = 0;   ///< and were found again from the others
     std::uint64_t stale_blocks = 0;    ///< that a scrub found to have missed a write
     std::uint64_t hedged_reads = 0;    ///< that a box was late for: the others served them
+    std::uint64_t attempts_again = 0;  ///< made because one before had failed
+    std::uint64_t transfers_refused = 0, transfers_timed_out = 0, peers_unreachable = 0;
 };
 
 struct VolumeStatus {

@@ -74,7 +74,8 @@ void VolumeManager::Life::box_quick(BoxIndex box) {
 /// A minute has passed: links may be there again.
 void VolumeManager::Life::try_links_again() {
     constexpr unsigned forgiven_after = 64;
-    engine_.try_links();
+    engine_.retry_links();
+    if (!engine_.links().empty()) link_timer_.ask(links_rest);
     for (auto& [identity, box] : boxes_) {
         if (box.minutes_left == 0) continue;
         link_timer_.ask(links_rest);
@@ -82,33 +83,15 @@ void VolumeManager::Life::try_links_again() {
         if (!box.facts.failed) box.fallen_out = 0;
         if (!std::exchange(box.out_for_links, false)) continue;
         box.facts.failed = false;
-        box.complaints = 0;
+        box.cut_off_since.reset();
         box.minutes_left = forgiven_after;
         if (box.has_session && !box.greeted) greet(identity, box);
     }
 }
 
-/// Neither has fallen out with anybody else, or who has cannot be spared: it is the link, and there
-/// is a way around it.
-bool VolumeManager::Life::goes_around(const Complaint& complaint) {
-    const auto& [suspect, reporter, why] = complaint;
-    if (suspect == reporter || !is_about_peer(why)) return false;
-    const bool are_alone = partners_[suspect].size() <= 1 && partners_[reporter].size() <= 1;
-    if (!are_alone && can_count_out(to_blame(complaint))) return false;
-    if (!engine_.can_detour()) return false;
-    link_timer_.ask(links_rest);
-    if (engine_.avoid(suspect, reporter))
-        say({.kind = VolumeEventKind::link_broken,
-             .place = suspect,
-             .box = volume_.members[suspect].box,
-             .why = {},
-             .number = reporter,
-             .other = volume_.members[reporter].box});
-    return true;
-}
-
-void VolumeManager::Life::link_mended(BoxIndex box, BoxIndex other) {
-    say({.kind = VolumeEventKind::link_mended,
+void VolumeManager::Life::link_changed(LinkReport what, BoxIndex box, BoxIndex other) {
+    say({.kind = what == LinkReport::broken ? VolumeEventKind::link_broken
+                                            : VolumeEventKind::link_mended,
          .place = number(box),
          .box = volume_.members[number(box)].box,
          .why = {},
@@ -116,13 +99,10 @@ void VolumeManager::Life::link_mended(BoxIndex box, BoxIndex other) {
          .other = volume_.members[number(other)].box});
 }
 
-void VolumeManager::Life::host_cut_off(BoxIndex box, bool is_new) {
-    link_timer_.ask(links_rest);
-    if (is_new) say_of(VolumeEventKind::host_cut_off, number(box));
-}
-
-void VolumeManager::Life::host_reached(BoxIndex box) {
-    say_of(VolumeEventKind::host_reached, number(box));
+void VolumeManager::Life::host_link_changed(LinkReport what, BoxIndex box) {
+    say_of(
+        what == LinkReport::broken ? VolumeEventKind::host_cut_off : VolumeEventKind::host_reached,
+        number(box));
 }
 
 }  // namespace weft::raid

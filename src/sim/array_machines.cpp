@@ -194,7 +194,7 @@ void ArrayMachines::start_controller(unsigned i) {
     options.volume.windows = windows;
     options.volume.window_bytes = window_bytes;
     options.volume.rebuild_save_stripes = 3;
-    options.volume.stop_patience = std::chrono::hours(24);  // boxes do return
+    options.volume.request_patience = std::chrono::hours(24);  // boxes do return
     options.office.standby = true;
     controller.node = std::make_unique<node::ControllerNode>(host, *controller.store, options);
     controller.node->on_event([this, i](const node::ControllerEvent& event) {

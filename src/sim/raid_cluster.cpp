@@ -22,7 +22,7 @@ RaidCluster::RaidCluster(RaidAgenda& agenda, Complaints& complaints, const RaidH
     options_.rebuild_save_stripes = 3;
     // Without a journal a write given up amid its commit leaves a hole: then it is not given up.
     if (habits.consistency == wire::ArrayConsistency::none)
-        options_.stop_patience = std::chrono::hours(24 * 365);
+        options_.request_patience = std::chrono::hours(24 * 365);
     wire::ArraySuperblock superblock;
     superblock.cluster.octets[0] = 1;
     superblock.epoch = wire::Epoch{1};

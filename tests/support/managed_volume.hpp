@@ -45,6 +45,8 @@ public:
         options.window_bytes = 1 << 20;
         options.upkeep_bytes = 4096;
         options.rebuild_save_stripes = 3;
+        if (options.request_patience == raid::VolumeManagerOptions{}.request_patience)
+            options.request_patience = std::chrono::hours(24 * 365);  // time leaps here
         cluster = boxes[0]->box.superblock().cluster;
         const auto& volume = boxes[0]->box.superblock().volume;
         kept[raid::volume_record_name(volume.volume)] = raid::encode_record(volume);
@@ -419,6 +421,7 @@ private:
     void start() {
         offices.push_back(std::make_unique<Office>(*this));
         manager = &offices.back()->manager;
+        manager->note_time(now);
         raid::VolumeRecords records;
         std::optional<wire::ArrayVolume> volume;
         for (const auto& [name, record] : kept) {
@@ -487,9 +490,8 @@ private:
 
 /// All levels in turn.
 inline raid::Level level_of(std::uint64_t seed) {
-    return seed % 3 == 0   ? raid::Level::mirror
-           : seed % 3 == 1 ? raid::Level::raid5
-                           : raid::Level::raid6;
+    if (seed % 3 == 0) return raid::Level::mirror;
+    return seed % 3 == 1 ? raid::Level::raid5 : raid::Level::raid6;
 }
 inline std::uint8_t boxes_of(std::uint64_t seed) {
     return seed % 3 == 0 ? 3 : 5;
