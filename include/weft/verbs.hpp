@@ -160,6 +160,10 @@ public:
     virtual Result<void> open(const FastRegistration& registration) = 0;
     /// What local_invalidate does. The tag opens nothing until it is opened again.
     virtual Result<void> close() = 0;
+    /// Of a tag that is open, for an owner whose peers may be late: the memory is released as by
+    /// close(), but Writes by the tag are taken and checked as before, and their bytes dropped.
+    /// Whatever else uses the tag is refused. Until close(). `access_denied` if no peer may write.
+    virtual Result<void> discard() = 0;
 
     /// The whole, or a part, as work wants it.
     LocalMemory local(std::uint64_t offset, std::uint32_t bytes) const {

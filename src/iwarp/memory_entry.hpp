@@ -43,7 +43,8 @@ struct MemoryEntry {
         free,
         closed,  ///< in use, and opens nothing: not registered or not bound
         open,
-        removed,  ///< opens nothing, and is free once nobody holds it
+        discarding,  ///< peers may write as if it were open, and what they write goes nowhere
+        removed,     ///< opens nothing, and is free once nobody holds it
     };
 
     Kind kind = Kind::region;
@@ -63,7 +64,9 @@ struct MemoryEntry {
     std::size_t holds = 0;        ///< on this region's memory
     MemoryEntry* next = nullptr;  ///< in the queue of free entries
 
-    bool in_use() const { return state == State::closed || state == State::open; }
+    bool in_use() const { return state == State::closed || is_valid(); }
+    /// Some use of the tag is allowed.
+    bool is_valid() const { return state == State::open || state == State::discarding; }
     bool is_window() const {
         return kind == Kind::window_by_domain || kind == Kind::window_by_queue_pair;
     }

@@ -47,19 +47,26 @@ MemoryTable::MemoryTable(std::size_t capacity, std::uint32_t first_index)
 Result<MemoryRange> MemoryTable::resolve(SteeringTag tag, std::uint64_t offset, std::size_t size,
                                          Rights asked, Asker asker) const {
     if (size == 0) return MemoryRange{};
-    const MemoryEntry* entry = find_open(tag);
+    const bool writes = asked == Rights::remote_write;
+    const MemoryEntry* entry = writes ? find_valid(tag) : find_open(tag);
     if (entry == nullptr) return refused(MemoryFault::invalid_tag);
     if (!entry->is_for(asker)) return refused(MemoryFault::wrong_domain);
     if (!entry->grants(asked) || !asker.may(asked)) return refused(MemoryFault::no_rights);
     WEFT_TRY(auto place, entry->place_of(offset, size));
+    if (entry->state == State::discarding) return nowhere(size);
     const MemoryEntry& region = entries_[entry->region];
     return region.pieces.range(entry->in_region + place, size);
 }
 
-const MemoryEntry* MemoryTable::find_open(SteeringTag tag) const {
+const MemoryEntry* MemoryTable::find_valid(SteeringTag tag) const {
     const MemoryEntry* entry = entry_at(tag);
-    if (entry == nullptr || entry->state != State::open) return nullptr;
+    if (entry == nullptr || !entry->is_valid()) return nullptr;
     return entry->key == key_of(tag) ? entry : nullptr;
+}
+
+const MemoryEntry* MemoryTable::find_open(SteeringTag tag) const {
+    const MemoryEntry* entry = find_valid(tag);
+    return entry != nullptr && entry->state == State::open ? entry : nullptr;
 }
 
 const MemoryEntry* MemoryTable::entry_at(SteeringTag tag) const {
@@ -71,6 +78,10 @@ const MemoryEntry* MemoryTable::entry_at(SteeringTag tag) const {
 
 MemoryEntry* MemoryTable::find_open(SteeringTag tag) {
     return const_cast<MemoryEntry*>(std::as_const(*this).find_open(tag));
+}
+
+MemoryEntry* MemoryTable::find_valid(SteeringTag tag) {
+    return const_cast<MemoryEntry*>(std::as_const(*this).find_valid(tag));
 }
 
 MemoryEntry* MemoryTable::entry_at(SteeringTag tag) {
@@ -126,7 +137,7 @@ Result<void> MemoryTable::fast_register(const verbs::FastRegistration& registrat
     if (entry == nullptr || !entry->in_use() || entry->kind != Kind::allocated)
         return refused(MemoryFault::invalid_tag);
     if (!entry->is_for(asker)) return refused(MemoryFault::wrong_domain);
-    if (entry->state == State::open) return refused(MemoryFault::already_open);
+    if (entry->is_valid()) return refused(MemoryFault::already_open);
     if (entry->holds > 0) return refused(MemoryFault::still_lent);
     WEFT_TRY(auto first, check_pieces(registration.pieces, entry->pieces_max, registration.address,
                                       registration.addressing));
@@ -185,15 +196,40 @@ Result<SteeringTag> MemoryTable::bind(const verbs::WindowBinding& binding, Asker
     return tag_of(*window);
 }
 
-Result<void> MemoryTable::invalidate(SteeringTag tag, Asker asker) {
-    MemoryEntry* entry = find_open(tag);
+/// What is valid now, and whose owner may say that it is no longer.
+Result<MemoryEntry*> MemoryTable::entry_to_end(SteeringTag tag, Asker asker) {
+    MemoryEntry* entry = find_valid(tag);
     if (entry == nullptr) return refused(MemoryFault::invalid_tag);
     if (!entry->is_for(asker)) return refused(MemoryFault::wrong_domain);
     bool can_be = entry->kind == Kind::window_by_queue_pair ||
                   (entry->kind == Kind::allocated && entry->windows == 0);
     if (!can_be) return refused(MemoryFault::cannot_invalidate);
+    return entry;
+}
+
+Result<void> MemoryTable::invalidate(SteeringTag tag, Asker asker) {
+    WEFT_TRY(MemoryEntry * entry, entry_to_end(tag, asker));
     close(*entry);
     return {};
+}
+
+Result<void> MemoryTable::discard(SteeringTag tag, Asker asker) {
+    WEFT_TRY(MemoryEntry * entry, entry_to_end(tag, asker));
+    if (entry->kind != Kind::allocated) return refused(MemoryFault::cannot_invalidate);
+    if (!entry->grants(Rights::remote_write)) return refused(MemoryFault::no_rights);
+    if (!nowhere_) {
+        nowhere_ = std::make_unique<Nowhere>();
+        nowhere_->pieces.fill(nowhere_->octets);
+    }
+    close(*entry);  // of its pieces some may be lent still: they stay as they are
+    entry->rights = Rights::remote_write;
+    entry->state = State::discarding;
+    return {};
+}
+
+MemoryRange MemoryTable::nowhere(std::size_t size) const {
+    WEFT_CHECK(size <= write_max);
+    return MemoryRange(nowhere_->pieces, 0, size);
 }
 
 Result<void> MemoryTable::invalidate_for_peer(SteeringTag tag, Asker asker) {
@@ -255,7 +291,7 @@ SteeringTag MemoryTable::tag_now(SteeringTag tag) const {
 }
 
 void MemoryTable::close(MemoryEntry& entry) {
-    if (entry.state != State::open) return;
+    if (!entry.is_valid()) return;
     entry.state = State::closed;
     ++revocations_;
     if (entry.is_window()) --entries_[entry.region].windows;

@@ -7,8 +7,10 @@
 // of their own; allocated entries wait to be given memory by a fast registration.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -21,6 +23,8 @@ namespace weft::iwarp {
 
 /// Indices are 1 to this: an index of 0 is never given out, so no tag is ever 0.
 inline constexpr std::uint32_t memory_index_max = (1u << 24) - 1;
+/// The most that resolve() is asked for on behalf of a peer that writes: a segment's payload.
+inline constexpr std::size_t write_max = UINT16_MAX;
 /// A region's pieces: a gibibyte of scattered 4 KiB pages is four such regions.
 inline constexpr std::size_t pieces_per_region_max = 1u << 16;
 
@@ -59,6 +63,12 @@ public:
     /// The same because a peer says so: only what is open to peers (RFC 5042 section 6.4.5). What
     /// an answer of another connection comes in by is none of its business.
     Result<void> invalidate_for_peer(SteeringTag tag, Asker asker);
+    /// The memory is its owner's again, as after invalidate(), and is_held() until it is. But peers
+    /// may go on writing by the tag, under the same domain, rights and bounds: those bytes go
+    /// nowhere. To all but a remote Write the tag is as invalid as a closed one. invalidate() or
+    /// remove() ends that. What could be invalidated can be discarded, if peers may write to it.
+    Result<void> discard(SteeringTag tag, Asker asker);
+
     /// From now on the tag opens nothing, and the entry is free once nobody holds it: see hold().
     /// A region with windows on it is refused. The key is looked at only if it cannot have changed:
     /// the owner of a window or an allocated entry may say any tag it ever had.
@@ -72,7 +82,8 @@ public:
     /// Whether bytes of a removed or invalidated tag's memory are still lent.
     bool is_held(SteeringTag tag) const;
 
-    // What the data path does. None of it allocates, nor does invalidate().
+    // What the data path does. None of it allocates, nor does invalidate(), nor any discard() but
+    // the first.
 
     /// The bytes, if `asker` may use them so. A size of 0 is not looked at, and gives no bytes.
     ///
@@ -94,12 +105,24 @@ public:
     std::size_t size() const { return entries_.size() - free_.size(); }
 
 private:
+    /// Memory that is written to and never read: a few octets, as often as it takes for one write.
+    struct Nowhere {
+        static constexpr std::size_t size = std::size_t{16} << 10;
+        std::array<std::byte, size> octets{};
+        std::array<Buffer, write_max / size + 1> pieces{};
+    };
+
     SteeringTag tag_of(const MemoryEntry& entry) const;
     /// The entry of the tag's index, whatever its state and key; or none.
     const MemoryEntry* entry_at(SteeringTag tag) const;
     MemoryEntry* entry_at(SteeringTag tag);
     const MemoryEntry* find_open(SteeringTag tag) const;
     MemoryEntry* find_open(SteeringTag tag);
+    /// The same, or one that is discarding.
+    const MemoryEntry* find_valid(SteeringTag tag) const;
+    MemoryEntry* find_valid(SteeringTag tag);
+    MemoryRange nowhere(std::size_t size) const;
+    Result<MemoryEntry*> entry_to_end(SteeringTag tag, Asker asker);
 
     Result<MemoryEntry*> take_entry(MemoryEntry::Kind kind, DomainId domain);
     void open_region(MemoryEntry& entry, std::span<const Buffer> pieces, std::uint64_t first,
@@ -114,6 +137,7 @@ private:
     std::vector<MemoryEntry> entries_;  ///< those ever used; they do not move
     IntrusiveQueue<MemoryEntry> free_;  ///< of them, the longest free first
     std::uint64_t revocations_ = 0;
+    std::unique_ptr<Nowhere> nowhere_;  ///< made by the first discard()
     std::function<void(SteeringTag)> last_release_;
 };
 

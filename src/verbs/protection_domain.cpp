@@ -47,6 +47,11 @@ public:
         return core_->memory.invalidate(tag(), {.domain = domain_->id()});
     }
 
+    Result<void> discard() override {
+        if (!registered_) return Error{.code = Code::not_found};
+        return core_->memory.discard(tag(), {.domain = domain_->id()});
+    }
+
     Result<void> deregister(std::function<void()> done) override {
         if (!registered_) return Error{.code = Code::not_found};
         auto removed = core_->remove_memory(tag_, std::move(done));

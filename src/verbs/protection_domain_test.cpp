@@ -234,5 +234,37 @@ TEST_F(ProtectionDomainTest, OpensAnAllocatedTagUnderAKeyOfItsOwnersChoice) {
     EXPECT_TRUE(region->open(registration(with_key(1))));
 }
 
+TEST_F(ProtectionDomainTest, DropsWhatPeersWriteToATagItsOwnerIsDoneWith) {
+    auto region = allocate(1);
+    const FastRegistration opening{.tag = region->tag(),
+                                   .pieces = {memory},
+                                   .address = 0,
+                                   .rights = Rights::local_write | Rights::remote_write,
+                                   .addressing = Addressing::from_zero};
+    auto writes = [&] {
+        return core->memory.resolve(region->tag(), 0, 64, Rights::remote_write, asker());
+    };
+    EXPECT_EQ(region->discard().error().code, Code::access_denied) << "it is not open";
+    ASSERT_TRUE(region->open(opening));
+    auto held = core->memory.hold(region->tag());
+    ASSERT_TRUE(region->discard());
+    EXPECT_TRUE(region->is_still_lent()) << "as after close()";
+    core->memory.release(held);
+    EXPECT_FALSE(region->is_still_lent());
+    ASSERT_TRUE(writes());
+    EXPECT_NE(writes()->front().data(), memory.data());
+    EXPECT_FALSE(opens(region->tag(), 0, 1));
+    EXPECT_FALSE(region->open(opening)) << "it is still in use";
+    ASSERT_TRUE(region->close());
+    EXPECT_FALSE(writes());
+    EXPECT_TRUE(region->open(opening));
+    ASSERT_TRUE(region->discard());
+    bool freed = false;
+    ASSERT_TRUE(region->deregister([&] { freed = true; }));
+    EXPECT_TRUE(turn_and_see(freed));
+    EXPECT_FALSE(writes());
+    EXPECT_EQ(region->discard().error().code, Code::not_found);
+}
+
 }  // namespace
 }  // namespace weft::verbs

@@ -87,6 +87,8 @@ private:
                 return hold(tag());
             case 8:
                 return release(program_.next());
+            case 9:
+                return discard();
             default:
                 return resolve();
         }
@@ -207,7 +209,7 @@ private:
         auto expected = [&]() -> std::optional<MemoryFault> {
             if (!thing || thing->kind != Thing::allocated) return MemoryFault::invalid_tag;
             if (thing->domain != who.domain) return MemoryFault::wrong_domain;
-            if (thing->open) return MemoryFault::already_open;
+            if (thing->open || thing->discarding) return MemoryFault::already_open;
             if (thing->holds > 0) return MemoryFault::still_lent;
             if (wanted.pieces.size() > thing->pieces_max) return MemoryFault::too_many_pieces;
             if (wraps(wanted.pieces, first)) return MemoryFault::offset_wraps;
@@ -246,7 +248,17 @@ private:
         auto gone = tag();
         auto who = asker();
         auto expected = model_.check_invalidate(gone, who);
-        if (agree(table_.invalidate(gone, who), expected)) model_.close(*model_.opened_by(gone));
+        if (agree(table_.invalidate(gone, who), expected)) model_.close(*model_.valid_by(gone));
+    }
+
+    void discard() {
+        auto gone = tag();
+        auto who = asker();
+        auto expected = model_.check_discard(gone, who);
+        if (!agree(table_.discard(gone, who), expected)) return;
+        Thing& thing = *model_.valid_by(gone);
+        thing.open = false;
+        thing.discarding = true;
     }
 
     void remove(SteeringTag gone) {
@@ -295,8 +307,15 @@ private:
         WEFT_CHECK(range->size() == size);
         latest_ = {*range, addresses(*range)};
         latest_at_ = table_.revocations();
+        if (model_.discarded_by(used)) return check_nowhere();
         for (std::uint64_t i = 0; i < size; ++i)
             WEFT_CHECK(latest_.bytes[i] == model_.opened_by(used)->bytes.at(offset + i));
+    }
+
+    /// Nobody's memory.
+    void check_nowhere() const {
+        for (auto* each : latest_.bytes)
+            WEFT_CHECK(each < memory_.data() || each >= memory_.data() + memory_.size());
     }
 
     Octets program_;

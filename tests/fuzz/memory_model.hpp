@@ -32,6 +32,7 @@ struct Thing {
     iwarp::DomainId domain{};
     std::size_t pieces_max = 0;
     bool open = false;
+    bool discarding = false;  ///< not open, but peers may write, to nowhere
     bool removed = false;
     Rights rights{};
     Bytes bytes{};
@@ -74,6 +75,14 @@ public:
         Thing* thing = with_index(tag);
         return thing && thing->open && thing->tag == tag ? thing : nullptr;
     }
+    Thing* discarded_by(SteeringTag tag) {
+        Thing* thing = with_index(tag);
+        return thing && thing->discarding && thing->tag == tag ? thing : nullptr;
+    }
+    Thing* valid_by(SteeringTag tag) {
+        Thing* thing = opened_by(tag);
+        return thing ? thing : discarded_by(tag);
+    }
     bool has_windows(const Thing& region) const {
         return std::any_of(things_.begin(), things_.end(),
                            [&](auto& thing) { return thing->open && thing->shows == &region; });
@@ -87,7 +96,7 @@ public:
     }
 
     void close(Thing& thing) {
-        thing.open = false;
+        thing.open = thing.discarding = false;
         thing.shows = nullptr;
     }
     void remove(Thing& thing) {
@@ -119,7 +128,7 @@ public:
     std::optional<MemoryFault> check_use(SteeringTag tag, std::uint64_t offset, std::uint64_t size,
                                          Rights asked, Asker asker) {
         if (size == 0) return std::nullopt;
-        Thing* thing = opened_by(tag);
+        Thing* thing = asked == Rights::remote_write ? valid_by(tag) : opened_by(tag);
         if (!thing) return MemoryFault::invalid_tag;
         if (!is_for(*thing, asker)) return MemoryFault::wrong_domain;
         bool from_peer = false;
@@ -134,12 +143,20 @@ public:
     }
 
     std::optional<MemoryFault> check_invalidate(SteeringTag tag, Asker asker) {
-        Thing* thing = opened_by(tag);
+        Thing* thing = valid_by(tag);
         if (!thing) return MemoryFault::invalid_tag;
         if (!is_for(*thing, asker)) return MemoryFault::wrong_domain;
         if (thing->kind == Thing::window_by_queue_pair) return std::nullopt;
         if (thing->kind == Thing::allocated && !has_windows(*thing)) return std::nullopt;
         return MemoryFault::cannot_invalidate;
+    }
+
+    std::optional<MemoryFault> check_discard(SteeringTag tag, Asker asker) {
+        if (auto refused = check_invalidate(tag, asker)) return refused;
+        Thing* thing = valid_by(tag);
+        if (thing->kind != Thing::allocated) return MemoryFault::cannot_invalidate;
+        if (!has(thing->rights, Rights::remote_write)) return MemoryFault::no_rights;
+        return std::nullopt;
     }
 
     std::optional<MemoryFault> check_bind(const verbs::WindowBinding& binding, Asker asker) {
