@@ -61,6 +61,7 @@ HostDisk::HostDisk(World& world, std::shared_ptr<verbs::ProtectionDomain> domain
       domain_(std::move(domain)),
       options_(options),
       holder_(std::move(holder)),
+      kept_timer_(world.make_timer([this] { kept_too_long(); })),
       lent_timer_(world.make_timer([this] { lent_too_long(); })),
       pause_timer_(world.make_timer([this] { later_has_come(); })),
       pause_(first_pause),
@@ -88,6 +89,8 @@ void HostDisk::welcomed(iscsi::InitiatorSession& session, const wire::HostWelcom
     session_ = &session;
     number_ = welcome.session;
     heard_ = welcome.roster;
+    released_ = 0;
+    close_all_tags();  // those who might write by them are cut off already
     request_limit_ = std::max(welcome.request_limit / block_size, 1u) * block_size;
     gone_.reset();
     patience_timer_->cancel();
@@ -158,7 +161,9 @@ bool HostDisk::launch_next_part() {
                        .base = 0,
                        .durable = request.durable,
                        .repeated = false,
-                       .heard = 0};
+                       .heard = 0,
+                       .released = 0};
+    flight.leaves_writers = false;
     ++whole->parts;
     if (whole->flushes) {
         flight.action = wire::HostAction::flush;
@@ -183,6 +188,14 @@ Result<void> HostDisk::open_memory(Flight& flight) {
     auto pieces = pieces_of(request.memory, whole.begun, length);
     shorten(pieces, total_size(pieces) / block_size * block_size);
     if (pieces.empty()) return Error{.code = Code::unsupported};
+    const auto size = static_cast<std::uint32_t>(total_size(pieces));
+    if (auto opened = open_tag(flight, std::move(pieces)); !opened) return opened;
+    flight.transfer.length = size;
+    whole.begun += size;
+    return {};
+}
+
+Result<void> HostDisk::open_tag(Flight& flight, std::vector<Buffer> pieces) {
     // Another key each time, and another index when the keys have come round: a tag that somebody
     // still remembers opens nothing for as long as there are indices.
     if (!flight.region || flight.key == 0xff) {
@@ -190,25 +203,20 @@ Result<void> HostDisk::open_memory(Flight& flight) {
     }
     const auto index = static_cast<std::uint32_t>(flight.region->tag()) & ~0xffu;
     const SteeringTag tag{index | ++flight.key};
-    const auto size = static_cast<std::uint32_t>(total_size(pieces));
     const bool reads = flight.action == wire::HostAction::read;
-    if (auto opened = flight.region->open(
-            {.tag = tag,
-             .pieces = std::move(pieces),
-             .address = 0,
-             .rights = reads ? Rights::local_write | Rights::remote_write : Rights::remote_read,
-             .addressing = Addressing::from_zero});
-        !opened)
-        return opened;
     flight.transfer.tag = tag;
-    flight.transfer.length = size;
-    whole.begun += size;
-    return {};
+    return flight.region->open(
+        {.tag = tag,
+         .pieces = std::move(pieces),
+         .address = 0,
+         .rights = reads ? Rights::local_write | Rights::remote_write : Rights::remote_read,
+         .addressing = Addressing::from_zero});
 }
 
 void HostDisk::send(Flight& flight) {
     flight.transfer.session = number_;
     flight.transfer.heard = heard_;
+    flight.transfer.released = released_;
     encode(flight.transfer, flight.parameters);
     const auto block = encoded(wire::HostCommandBlock{
         .action = flight.action,
@@ -248,17 +256,26 @@ void HostDisk::command_ended(Flight& flight, const iscsi::CommandEnd& end) {
 
 /// Every answer tells all that was new when its command was sent.
 void HostDisk::hear(ConstBuffer descriptors) {
-    for (; !descriptors.empty(); descriptors = descriptors.subspan(wire_size<wire::HostNews>())) {
-        const auto news = decode<wire::HostNews>(descriptors);
-        if (!news) return;
-        if (news->number <= heard_) continue;
-        heard_ = news->number;
-        holder_.heard(*news);
+    while (!descriptors.empty()) {
+        if (const auto news = decode<wire::HostNews>(descriptors)) {
+            descriptors = descriptors.subspan(wire_size<wire::HostNews>());
+            if (news->number <= heard_) continue;
+            heard_ = news->number;
+            holder_.heard(*news);
+        } else if (const auto release = decode<wire::HostRelease>(descriptors)) {
+            descriptors = descriptors.subspan(wire_size<wire::HostRelease>());
+            if (release->number != (released_ + 1) % wire::host_release_numbers) continue;
+            released_ = release->number;
+            close_tag_of(release->command);
+        } else {
+            return;
+        }
     }
 }
 
 void HostDisk::answered(Flight& flight, const wire::HostAnswer& answer) {
     using wire::HostOutcome;
+    flight.leaves_writers = answer.leaves_writers && flight.action == wire::HostAction::read;
     switch (answer.outcome) {
         case HostOutcome::done:
             pause_ = first_pause;
@@ -292,13 +309,22 @@ void HostDisk::ask_later(Flight& flight) {
 }
 
 void HostDisk::later_has_come() {
-    for (auto* flight : std::exchange(later_, {})) again_.emplace(flight->transfer.command, flight);
+    for (auto* flight : std::exchange(later_, {})) {
+        const auto renewed = flight->leaves_writers ? renew(*flight) : Result<void>();
+        if (renewed)
+            again_.emplace(flight->transfer.command, flight);
+        else if (renewed.error().code == Code::exhausted)
+            ask_later(*flight);
+        else
+            finish(*flight, renewed.error());
+    }
     launch_what_may();
 }
 
 /// The tag closes first. Where the network still has bytes of the memory, its owner waits.
 void HostDisk::finish(Flight& flight, Result<void> outcome) {
-    if (flight.action == wire::HostAction::flush) return part_ended(flight, outcome);
+    if (flight.action == wire::HostAction::flush || !flight.region || keep_tag(flight))
+        return part_ended(flight, outcome);
     (void)flight.region->close();  // a box that has the tag might have invalidated it
     if (!flight.region->is_still_lent()) return part_ended(flight, outcome);
     if (lent_.empty()) lent_timer_->set(world_.now() + options_.lent_patience);
@@ -312,6 +338,72 @@ void HostDisk::finish(Flight& flight, Result<void> outcome) {
     WEFT_CHECK(freed);
 }
 
+// ------------------------------------------------- reads that have ended before a late box has
+
+/// Where boxes may still write by the flight's tag: from now on to nowhere, and the flight gets
+/// another. False: nobody can reach it any more.
+bool HostDisk::keep_tag(Flight& flight) {
+    // Whoever knew of it in a session before this one has been cut off.
+    if (!flight.leaves_writers || flight.transfer.session != number_) return false;
+    flight.leaves_writers = false;
+    if (flight.region->is_still_lent() || !flight.region->discard()) return false;
+    kept_.push_back({.command = flight.transfer.command,
+                     .region = std::move(flight.region),
+                     .since = world_.now()});
+    return true;
+}
+
+/// Another command and another tag for what is asked for again: late boxes know the old ones.
+Result<void> HostDisk::renew(Flight& flight) {
+    if (!has_room_to_keep()) {
+        kept_timer_->set(kept_.front().since + options_.kept_patience);
+        return Error{.code = Code::exhausted};
+    }
+    if (!keep_tag(flight)) flight.region.reset();
+    const auto& request = *flight.whole->request;
+    flight.transfer.command = ++commands_;
+    return open_tag(flight, pieces_of(request.memory, flight.transfer.offset - request.offset,
+                                      flight.transfer.length));
+}
+
+void HostDisk::set_free(Flight& flight) {
+    const bool too_many = kept_.size() > options_.kept_max + blocked_.size();
+    if (!too_many) return free_.push_back(&flight);
+    blocked_.push_back(&flight);
+    kept_timer_->set(kept_.front().since + options_.kept_patience);
+}
+
+void HostDisk::close_tag_of(std::uint64_t command) {
+    const auto found = std::ranges::find(kept_, command, &KeptTag::command);
+    if (found == kept_.end()) return;
+    kept_.erase(found);
+    if (blocked_.empty()) return;
+    free_.push_back(blocked_.back());
+    blocked_.pop_back();
+    world_.defer([this, alive = alive_] {
+        if (*alive) launch_what_may();
+    });
+}
+
+void HostDisk::close_all_tags() {
+    kept_.clear();
+    free_.insert(free_.end(), blocked_.begin(), blocked_.end());
+    blocked_.clear();
+}
+
+/// The controller has not said that any of them may be closed, and commands wait for it. In another
+/// session nobody can reach them.
+void HostDisk::kept_too_long() {
+    const bool waits = !blocked_.empty() || (!has_room_to_keep() && !later_.empty());
+    if (!waits) return;
+    const auto due = kept_.front().since + options_.kept_patience;
+    if (world_.now() < due) return kept_timer_->set(due);
+    kept_timer_->set(world_.now() + options_.kept_patience);
+    if (!session_) return;
+    lost();
+    holder_.hello_again();
+}
+
 void HostDisk::lent_too_long() {
     for (auto* flight : lent_) holder_.take_back(flight->transfer.tag);
     if (!lent_.empty()) lent_timer_->set(world_.now() + options_.lent_patience);
@@ -319,7 +411,7 @@ void HostDisk::lent_too_long() {
 
 void HostDisk::part_ended(Flight& flight, Result<void> outcome) {
     auto whole = flight.whole;
-    free_.push_back(&flight);
+    set_free(flight);
     if (!outcome && !whole->failure) whole->failure = outcome.error();
     --whole->parts;
     BlockRequest* complete = nullptr;
@@ -351,8 +443,12 @@ void HostDisk::fail_all(Error why) {
     while (!waiting_.empty()) ended.push_back(&waiting_.pop_front());
     std::vector<Flight*> flights = std::exchange(later_, {});
     for (auto& [number, flight] : std::exchange(again_, {})) flights.push_back(flight);
-    for (auto* flight : flights)
-        if (*alive) finish(*flight, why);
+    for (auto* flight : flights) {
+        if (!*alive) break;
+        // Nobody knows what boxes still do of it.
+        flight->leaves_writers = flight->action == wire::HostAction::read;
+        finish(*flight, why);
+    }
     for (auto* request : ended) request->completed(why);
 }
 

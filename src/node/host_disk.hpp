@@ -7,6 +7,12 @@
 // again in the next one, under the same command number and the same tag. A write then happens twice
 // at worst, with the same bytes. What overlaps it was under way at the same time, and whoever asked
 // for both was promised no order.
+//
+// A read may be answered while a box that was late for it can still write: it was served by others.
+// Its memory is given back at once, and its tag kept, for what is still written there to go
+// nowhere; a closed tag would end the connection, and all other transfers of that box. The tag is
+// closed when the controller says that every box has confirmed, or when the session ends in which
+// boxes were given it, for then all connections that were made under it are cut.
 #pragma once
 
 #include <functional>
@@ -31,9 +37,16 @@ public:
         Duration patience = std::chrono::seconds(120);
         /// How long a box may keep memory of a request that has ended, by taking nothing of it.
         Duration lent_patience = std::chrono::seconds(5);
+        /// Tags of reads that have ended, kept for boxes that are late. Beyond, each one more keeps
+        /// a command from being used again.
+        std::size_t kept_max = 256;
+        /// How long commands may be kept so. Then the session is begun anew, which ends all that. A
+        /// box confirms or is given up sooner.
+        Duration kept_patience = std::chrono::seconds(20);
     };
     struct Holder {
-        /// The controller does not know our session any more: it is there, and must say hello anew.
+        /// The session is over, and another must be begun with the same controller: it has
+        /// forgotten us, or too much of ours is kept for the old one.
         std::function<void()> hello_again;
         /// Whoever still has bytes of the memory under this tag shall have them no longer.
         std::function<void(SteeringTag)> take_back;
@@ -56,6 +69,8 @@ public:
     void submit(BlockRequest& request) override;
 
     std::uint64_t repeated() const { return repeated_count_; }
+    /// Tags that are open to late boxes though their reads have ended.
+    std::size_t kept() const { return kept_.size(); }
     bool idle() const { return wholes_.empty() && waiting_.empty(); }
 
 private:
@@ -82,9 +97,15 @@ private:
         std::array<std::byte, wire_size<wire::HostTransfer>()> parameters{};
         Buffer parameter_piece{};
         Instant since{};
+        bool leaves_writers = false;  ///< the last answer said so
 
     private:
         HostDisk& disk_;
+    };
+    struct KeptTag {
+        std::uint64_t command = 0;
+        std::unique_ptr<verbs::MemoryRegion> region;  ///< discards what is written
+        Instant since{};
     };
 
     static bool has_rest(const Whole& whole) {
@@ -94,6 +115,14 @@ private:
     bool launch_next_part();
     /// `unsupported` if the memory is in too many pieces to make a block.
     Result<void> open_memory(Flight& flight);
+    Result<void> open_tag(Flight& flight, std::vector<Buffer> pieces);
+    bool keep_tag(Flight& flight);
+    bool has_room_to_keep() const { return kept_.size() < options_.kept_max + blocked_.size(); }
+    void close_tag_of(std::uint64_t command);
+    void close_all_tags();
+    void kept_too_long();
+    Result<void> renew(Flight& flight);
+    void set_free(Flight& flight);
     void send(Flight& flight);
     void command_ended(Flight& flight, const iscsi::CommandEnd& end);
     void hear(ConstBuffer descriptors);
@@ -122,6 +151,10 @@ private:
     std::map<std::uint64_t, Flight*> again_;  ///< to be sent once more, by command number
     std::vector<Flight*> later_;              ///< the same, after a pause
     std::vector<Flight*> lent_;               ///< have ended, but for their memory
+    std::list<KeptTag> kept_;                 ///< the oldest first
+    std::vector<Flight*> blocked_;            ///< have ended, and too many tags are kept
+    std::uint32_t released_ = 0;              ///< the number of the last release
+    std::unique_ptr<Timer> kept_timer_;
     std::unique_ptr<Timer> lent_timer_;
     std::unique_ptr<Timer> pause_timer_;
     Duration pause_;

@@ -129,6 +129,8 @@ struct HostTransfer {
     bool durable = false;     ///< of a write: answered when it outlives the power
     bool repeated = false;    ///< sent before, in a session that was lost: perhaps it was done
     std::uint32_t heard = 0;  ///< the last HostNews, by its number
+    /// The last HostRelease, by its number, which comes round: see host_release_numbers.
+    std::uint32_t released = 0;
 
     static constexpr void describe(auto& v, auto& h) {
         v.pack(fixed<64>("key", 0x57'65'66'74'48'74'72'31));  // "WeftHtr1"
@@ -139,7 +141,7 @@ struct HostTransfer {
         v("tag", h.tag);
         v("base", h.base);
         v.pack(reserved<6>, bits<1>("repeated", h.repeated), bits<1>("durable", h.durable),
-               reserved<24>);
+               bits<24>("released", h.released));
         v("heard", h.heard);
     }
     bool operator==(const HostTransfer&) const = default;
@@ -150,11 +152,14 @@ struct HostAnswer {
     HostOutcome outcome{};
     std::uint64_t command = 0;
     std::uint64_t size = 0;  ///< of the volume now: it may have grown
+    /// A box that the read went around may still write by the command's tag: the host has its
+    /// memory again, and lets the tag be written to until a HostRelease, or another session.
+    bool leaves_writers = false;
 
     static constexpr void describe(auto& v, auto& h) {
         v.pack(fixed<8>("type", 0x80), fixed<8>("length", 22));
         v("outcome", h.outcome);
-        v.pack(reserved<40>);
+        v.pack(reserved<7>, bits<1>("leaves writers", h.leaves_writers), reserved<32>);
         v("command", h.command);
         v("size", h.size);
     }
@@ -181,5 +186,22 @@ struct HostNews {
 static_assert(wire_size<HostNews>() == 24);
 /// Of one answer; a host that has more to hear is forgotten, and says hello again.
 inline constexpr std::size_t host_news_max = 3;
+
+/// Behind these: of a command whose answer left writers, every box has confirmed that it writes no
+/// more. Told in every answer until the host has said that it heard; as many as there is room for.
+struct HostRelease {
+    std::uint32_t number = 0;  ///< counts up by one, from 1 in each session
+    std::uint64_t command = 0;
+
+    static constexpr void describe(auto& v, auto& h) {
+        v.pack(fixed<8>("type", 0x83), fixed<8>("length", 14));
+        v.pack(reserved<8>, bits<24>("number", h.number), reserved<16>);
+        v("command", h.command);
+    }
+    bool operator==(const HostRelease&) const = default;
+};
+static_assert(wire_size<HostRelease>() == 16);
+/// The number after the last of them is 0. Far more than a session has under way.
+inline constexpr std::uint32_t host_release_numbers = 1u << 24;
 
 }  // namespace weft::wire

@@ -261,10 +261,13 @@ TEST(ArrayHost, SaysHelloAndAsksForTransfers) {
                              .base = 0x1000,
                              .durable = true,
                              .repeated = true,
-                             .heard = 4});
-    walk.expect(HostAnswer{.outcome = HostOutcome::later, .command = 77, .size = 1ull << 40});
+                             .heard = 4,
+                             .released = 0x10203});
+    walk.expect(HostAnswer{
+        .outcome = HostOutcome::later, .command = 77, .size = 1ull << 40, .leaves_writers = true});
     walk.expect(HostNews{.number = 5, .box = {counting(0x30)}, .may_come = false});
     walk.expect(HostNews{.number = 6, .box = {counting(0x40)}, .may_come = true});
+    walk.expect(HostRelease{.number = 0x10204, .command = 77});
     walk.expect_end();
     EXPECT_EQ(identity_of(HostSession{0x0a0b0c0d}), session(0x0a0b0c0d));
     EXPECT_EQ(volume_target_name("photos"), "iqn.2026-11.io.weft:volume.photos");

@@ -9,6 +9,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "node/array_address.hpp"
@@ -75,6 +76,10 @@ public:
     std::optional<wire::HostOutcome> fail_with;
     bool forget_sessions = false;      ///< the next command finds its session unknown
     std::vector<wire::HostNews> news;  ///< told with every answer
+    bool leave_writers = false;        ///< what is answered to a read says that it does
+    /// Told with every answer, until the host has heard of them; the first has number 1.
+    std::vector<std::uint64_t> releases;
+    std::optional<wire::HostOutcome> answer_moves_with;  ///< whatever came of them
 
     /// What is under way is answered so, whatever comes of it.
     void fail_moves() {
@@ -94,8 +99,10 @@ private:
         void completed(Result<void> outcome) override {
             if (!call_) return;
             if (owner_.swallow) return owner_.swallowed_.push_back(call_);
-            owner_.answer(*call_, asked_.command,
-                          outcome ? wire::HostOutcome::done : wire::HostOutcome::host_unreachable);
+            owner_.answer(
+                *call_, asked_.command,
+                owner_.answer_moves_with.value_or(outcome ? wire::HostOutcome::done
+                                                          : wire::HostOutcome::host_unreachable));
             call_ = nullptr;
         }
         bool is_for(const scsi::VendorCall& call) const { return call_ == &call; }
@@ -122,6 +129,7 @@ private:
             return answer(call, asked->command, wire::HostOutcome::done);
         }
         transfers.push_back(*asked);
+        if (block->action == wire::HostAction::read) asks_for_read_.insert(asked->command);
         repeats += asked->repeated;
         if (std::exchange(forget_sessions, false)) session_ = {};
         if (asked->session != session_)
@@ -173,12 +181,22 @@ private:
         call.answer(wire::ScsiStatus::good, encoded(welcome), {});
     }
     void answer(scsi::VendorCall& call, std::uint64_t command, wire::HostOutcome outcome) {
-        const wire::HostAnswer said{.outcome = outcome, .command = command, .size = memory.size()};
+        const bool leaves = leave_writers && asks_for_read_.contains(command);
+        const wire::HostAnswer said{.outcome = outcome,
+                                    .command = command,
+                                    .size = memory.size(),
+                                    .leaves_writers = leaves};
         const bool good = outcome == wire::HostOutcome::done;
         const auto head = encoded(said);
         std::vector<std::byte> descriptors(head.begin(), head.end());
         for (const auto& each : news) {
             const auto octets = encoded(each);
+            descriptors.insert(descriptors.end(), octets.begin(), octets.end());
+        }
+        const std::size_t heard = transfers.empty() ? 0 : transfers.back().released;
+        for (std::size_t i = heard; i < std::min(releases.size(), heard + 5); ++i) {
+            const auto octets = encoded(wire::HostRelease{
+                .number = static_cast<std::uint32_t>(i + 1), .command = releases[i]});
             descriptors.insert(descriptors.end(), octets.begin(), octets.end());
         }
         call.answer(good ? wire::ScsiStatus::good : wire::ScsiStatus::check_condition, descriptors,
@@ -192,6 +210,7 @@ private:
     scsi::NoMedium no_medium_;
     std::list<Move> moves_;
     std::vector<scsi::VendorCall*> swallowed_;
+    std::set<std::uint64_t> asks_for_read_;  ///< commands
     std::unique_ptr<node::IscsiServer> server_;
     std::unique_ptr<node::ArrayLinks> links_;
 };

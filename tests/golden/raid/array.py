@@ -196,14 +196,16 @@ HOST = [
     (number(4, 56), "length"), (bytes(2), "reserved, control"),
     (b"WeftHtr1", "transfer"), (number(8, 9), "session"), (number(8, 77), "command"),
     (number(8, 1 << 33), "offset"), (number(4, 12288), "length"), (number(4, 0xABCDEF01), "tag"),
-    (number(8, 0x1000), "base"), (b"\x03", "repeated, durable"), (bytes(3), "reserved"),
-    (number(4, 4), "heard"),
+    (number(8, 0x1000), "base"), (b"\x03", "repeated, durable"),
+    (number(3, 0x10203), "released"), (number(4, 4), "heard"),
     (b"\x80\x16", "answer: descriptor type and length"), (b"\x04", "outcome: later"),
-    (bytes(5), "reserved"), (number(8, 77), "command"), (number(8, 1 << 40), "size"),
+    (b"\x01", "leaves writers"), (bytes(4), "reserved"), (number(8, 77), "command"), (number(8, 1 << 40), "size"),
     (b"\x82\x16", "news: descriptor type and length"), (bytes(2), "may come: no; reserved"),
     (number(4, 5), "number"), (bytes(range(0x30, 0x40)), "box"),
     (b"\x82\x16", "news: descriptor type and length"), (b"\x01\x00", "may come: yes; reserved"),
     (number(4, 6), "number"), (bytes(range(0x40, 0x50)), "box"),
+    (b"\x83\x0e", "release: descriptor type and length"), (bytes(1), "reserved"),
+    (number(3, 0x10204), "number"), (bytes(2), "reserved"), (number(8, 77), "command"),
 ]
 
 
