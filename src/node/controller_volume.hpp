@@ -14,6 +14,7 @@
 #include "node/box_windows.hpp"
 #include "node/controller_box.hpp"
 #include "node/controller_report.hpp"
+#include "node/host_releases.hpp"
 #include "node/iscsi_server.hpp"
 #include "node/volume_disk.hpp"
 #include "node/volume_roster.hpp"
@@ -127,6 +128,7 @@ private:
         std::string initiator;  ///< iSCSI name of the session it said hello in
         std::array<std::uint8_t, 6> session_identifier{};
         std::uint32_t roster = 0;  ///< as of when boxes first heard of it
+        HostReleases releases{};
         std::uint64_t requests = 0;
         std::optional<Instant> lost_at{};  ///< its session was first seen to be over
 
@@ -145,6 +147,7 @@ private:
     void needs_spare(std::uint8_t place) override;
     void event(const raid::VolumeEvent& event) override;
     void deadline_changed() override;
+    void writers_gone(wire::HostSession session, std::uint64_t command) override;
 
     void receive(scsi::VendorCall& call) override;
     void forget(scsi::VendorCall& call) override;

@@ -65,15 +65,30 @@ void ControllerVolume::answer(HostCommand& command, HostOutcome outcome) {
         dismiss(command.session);
         return answer(*command.call, HostOutcome::unknown_session, command.command);
     }
-    const wire::HostAnswer said{
-        .outcome = outcome, .command = command.command, .size = manager_.size()};
-    const auto head = encoded(said);
-    std::vector<std::byte> descriptors(head.begin(), head.end());
-    for (const auto& each : *news) {
-        const auto octets = encoded(each);
+    std::vector<std::byte> descriptors;
+    const auto add = [&](const auto& descriptor) {
+        const auto octets = encoded(descriptor);
         descriptors.insert(descriptors.end(), octets.begin(), octets.end());
-    }
+    };
+    add(wire::HostAnswer{.outcome = outcome,
+                         .command = command.command,
+                         .size = manager_.size(),
+                         .leaves_writers = command.leaves_writers});
+    for (const auto& each : *news) add(each);
+    constexpr auto room = scsi::sense_max - wire_size<wire::DescriptorSense>();
+    const auto fit = (room - descriptors.size()) / wire_size<wire::HostRelease>();
+    if (const auto host = hosts_.find(command.session); host != hosts_.end())
+        for (const auto& each : host->second.releases.next(fit)) add(each);
     command.call->answer(status_of(outcome), descriptors, {});
+}
+
+/// The host keeps the tag of this command open for late boxes: it hears with the next answer that
+/// none is left.
+void ControllerVolume::writers_gone(wire::HostSession session, std::uint64_t command) {
+    if (session == around_.self) return disk_.writers_gone(command);
+    const auto host = hosts_.find(session);
+    // One that never says what it has heard begins anew. In another session all tags are closed.
+    if (host != hosts_.end() && !host->second.releases.add(command)) dismiss(session);
 }
 
 void ControllerVolume::receive(scsi::VendorCall& call) {
@@ -202,6 +217,7 @@ void ControllerVolume::transfer(scsi::VendorCall& call, const wire::HostCommandB
     if (commands_.size() >= host_commands_max)
         return answer(call, HostOutcome::later, asked->command);
     ++host->second.requests;
+    host->second.releases.heard(asked->released);
     ++requests_;
     auto& command =
         *commands_.emplace_back(std::make_unique<HostCommand>(*this, call, around_.world.now()));

@@ -27,13 +27,18 @@ public:
         operation = reads ? raid::HostOperation::read : raid::HostOperation::write;
         range = {.offset = request_.offset, .length = request_.length};
         if (!owner_.domain_) return copy_in(), Result<void>();
-        WEFT_TRY(region_,
-                 owner_.domain_->register_pieces(
-                     request_.memory, 0,
-                     reads ? Rights::local_write | Rights::remote_write : Rights::remote_read));
+        WEFT_TRY(region_, owner_.domain_->allocate_tag(request_.memory.size()));
+        if (auto opened = region_->open(
+                {.tag = region_->tag(),
+                 .pieces = {request_.memory.begin(), request_.memory.end()},
+                 .address = 0,
+                 .rights = reads ? Rights::local_write | Rights::remote_write : Rights::remote_read,
+                 .addressing = Addressing::from_zero});
+            !opened)
+            return opened;
         memory = {.party = raid::the_host,
                   .tag = region_->tag(),
-                  .base = region_->address(),
+                  .base = 0,
                   .identity = wire::identity_of(owner_.self_)};
         return {};
     }
@@ -60,9 +65,21 @@ public:
     void completed(Result<void> outcome) override {
         if (outcome && !copy_.empty() && operation == raid::HostOperation::read) copy_out();
         if (!region_) return owner_.over(*this, outcome);
-        auto closed = region_->deregister([this, outcome] { owner_.over(*this, outcome); });
-        WEFT_CHECK(closed.has_value());  // no window was ever bound to it
-        if (region_->is_still_lent() && owner_.lent_) owner_.lent_(region_->tag());
+        if (leaves_writers && operation == raid::HostOperation::read) {
+            if (owner_.kept_.size() >= kept_max) {
+                waits_for_writers_ = outcome;
+                return;
+            }
+            if (region_->discard()) {
+                owner_.kept_[command] = std::move(region_);
+                return owner_.over(*this, outcome);
+            }
+        }
+        end(outcome);
+    }
+    /// It was not answered, for too many tags were kept.
+    void writers_gone() {
+        if (waits_for_writers_) end(*waits_for_writers_);
     }
 
     BlockRequest& request() { return request_; }
@@ -79,11 +96,18 @@ public:
     }
 
 private:
+    void end(Result<void> outcome) {
+        auto closed = region_->deregister([this, outcome] { owner_.over(*this, outcome); });
+        WEFT_CHECK(closed.has_value());  // no window was ever bound to it
+        if (region_->is_still_lent() && owner_.lent_) owner_.lent_(region_->tag());
+    }
+
     VolumeDisk& owner_;
     BlockRequest& request_;
     Instant since_;
     std::unique_ptr<verbs::MemoryRegion> region_;
     std::vector<std::byte> copy_;
+    std::optional<Result<void>> waits_for_writers_;
 };
 
 VolumeDisk::VolumeDisk(World& world, std::shared_ptr<verbs::ProtectionDomain> domain,
@@ -122,6 +146,13 @@ void VolumeDisk::over(Run& run, Result<void> outcome) {
     if (outcome && request.operation != BlockOperation::flush) octets_ += request.length;
     std::erase_if(runs_, [&](const auto& each) { return each.get() == &run; });
     request.completed(outcome);
+}
+
+void VolumeDisk::writers_gone(std::uint64_t command) {
+    if (kept_.erase(command) > 0) return;
+    const auto run =
+        std::ranges::find(runs_, command, [](const auto& each) { return each->command; });
+    if (run != runs_.end()) (*run)->writers_gone();
 }
 
 std::vector<SlowOperation> VolumeDisk::under_way() const {

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
 
 #include "node/controller_report.hpp"
@@ -36,6 +37,12 @@ public:
     void on_end(std::function<void(const SlowOperation&)> hear) { ended_ = std::move(hear); }
     /// The same of those that have not.
     std::vector<SlowOperation> under_way() const;
+    /// A read that ended with `leaves_writers`: no box writes by its tag any more.
+    void writers_gone(std::uint64_t command);
+    /// Tags that are open to late boxes though their reads have ended; what comes goes nowhere.
+    std::size_t kept() const { return kept_.size(); }
+    static constexpr std::size_t kept_max =
+        1024;  ///< beyond, a read ends when its writers are gone
 
 private:
     class Run;
@@ -52,6 +59,7 @@ private:
     std::uint64_t commands_ = 0;
     std::uint64_t octets_ = 0;
     std::list<std::unique_ptr<Run>> runs_;
+    std::map<std::uint64_t, std::unique_ptr<verbs::MemoryRegion>> kept_;  ///< by command
 };
 
 }  // namespace weft::node
