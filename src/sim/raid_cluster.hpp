@@ -29,7 +29,7 @@ public:
     RaidMachine(RaidAgenda& agenda, RaidTags& tags, Complaints& complaints, RaidDisk& disk,
                 const wire::ArraySuperblock& superblock, unsigned copy, Heard heard)
         : transfers(agenda, tags),
-          windows(tags, complaints),
+          windows(tags, complaints, RaidWindows::count),
           journaled(raid::has_journal(superblock)
                         ? std::make_unique<raid::JournaledDisk>(disk, superblock,
                                                                 raid::JournaledDisk::Options{})

@@ -12,7 +12,7 @@ struct RaidCluster::Office final : raid::VolumeManagerOwner {
         : cluster(all),
           number(all.epoch_),
           transfers(all.agenda_, all.tags),
-          windows(all.tags, all.complaints_),
+          windows(all.tags, all.complaints_, raid::own_windows_for(RaidWindows::count)),
           manager(*this, options()) {}
 
     raid::VolumeManagerOptions options() {

@@ -96,10 +96,15 @@ private:
 
 class RaidWindows final : public raid::StagingMemory {
 public:
-    static constexpr std::uint32_t count = 4;
+    static constexpr std::uint32_t count = 4;  ///< of a box
 
-    RaidWindows(RaidTags& tags, Complaints& complaints) : tags_(tags), complaints_(complaints) {}
-    std::uint32_t windows() const override { return count; }
+    RaidWindows(RaidTags& tags, Complaints& complaints, std::uint32_t windows)
+        : tags_(tags),
+          complaints_(complaints),
+          memory_(windows),
+          landings_(windows),
+          open_(windows) {}
+    std::uint32_t windows() const override { return static_cast<std::uint32_t>(open_.size()); }
     std::uint32_t window_limit() const override { return 1 << 20; }
     Result<Buffer> open(std::uint32_t window, SteeringTag tag, std::uint32_t length) override {
         if (refusals > 0) return --refusals, Error{Code::exhausted};
@@ -117,15 +122,15 @@ public:
         return landings_[window]->all();
     }
     void vanish() {
-        for (std::uint32_t window = 0; window < count; ++window) close(window);
+        for (std::uint32_t window = 0; window < windows(); ++window) close(window);
     }
     unsigned refusals = 0;  ///< so many of the next to open are refused
 
 private:
     RaidTags& tags_;
     Complaints& complaints_;
-    std::array<std::optional<RaidMemory>, count> memory_, landings_;
-    std::array<std::optional<SteeringTag>, count> open_;
+    std::vector<std::optional<RaidMemory>> memory_, landings_;
+    std::vector<std::optional<SteeringTag>> open_;
 };
 
 }  // namespace weft::sim

@@ -35,7 +35,7 @@ public:
                   wire::ArrayConsistency consistency = wire::ArrayConsistency::none)
         : RaidCluster(*raid::Layout::make(level, box_count, 8192), stripe_count, seed, consistency),
           options(wishes),
-          own_windows(tags),
+          own_windows(tags, raid::own_windows_for(Windows::of_a_box)),
           own_network(agenda, tags),
           shadow(stripe_count * layout.stripe_bytes()) {
         options.windows = 4;

@@ -177,8 +177,13 @@ private:
 
 class Windows final : public raid::StagingMemory {
 public:
-    explicit Windows(TagTable& tags) : tags_(tags) {}
-    std::uint32_t windows() const override { return 4; }
+    static constexpr std::uint32_t of_a_box = 4;
+    Windows(TagTable& tags, std::uint32_t windows)
+        : tags_(tags),
+          memory_(windows, AlignedBytes(0)),
+          landings_(windows, AlignedBytes(0)),
+          open_tags_(windows) {}
+    std::uint32_t windows() const override { return static_cast<std::uint32_t>(open_tags_.size()); }
     std::uint32_t window_limit() const override { return 1 << 20; }
     Result<Buffer> open(std::uint32_t window, SteeringTag tag, std::uint32_t length) override {
         if (refusals > 0) return --refusals, Error{Code::exhausted};
@@ -188,7 +193,10 @@ public:
         return tags_[tag] = memory_[window].all();
     }
     void close(std::uint32_t window) override { tags_.erase(open_tags_[window]); }
-    Buffer landing(std::uint32_t window) override { return landings_[window].all(); }
+    Buffer landing(std::uint32_t window) override {
+        if (landings_[window].size() == 0) landings_[window] = AlignedBytes(landing_size);
+        return landings_[window].all();
+    }
     /// The machine is off: nobody reaches any of it.
     void vanish() {
         for (auto tag : open_tags_) tags_.erase(tag);
@@ -197,9 +205,8 @@ public:
 
 private:
     TagTable& tags_;
-    std::vector<AlignedBytes> memory_{4, AlignedBytes(0)};
-    std::vector<AlignedBytes> landings_{4, AlignedBytes(landing_size)};
-    std::array<SteeringTag, 4> open_tags_{};
+    std::vector<AlignedBytes> memory_, landings_;
+    std::vector<SteeringTag> open_tags_;
 };
 
 class TestBox final : private raid::BoxOwner {
@@ -207,7 +214,7 @@ public:
     TestBox(Agenda& agenda, TagTable& tags, const wire::ArraySuperblock& superblock)
         : disk(agenda, raid::part_length(superblock)),
           network(agenda, tags),
-          windows(tags),
+          windows(tags, Windows::of_a_box),
           journaled(raid::has_journal(superblock)
                         ? std::make_unique<raid::JournaledDisk>(disk, superblock,
                                                                 raid::JournaledDisk::Options{})
