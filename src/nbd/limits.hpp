@@ -44,6 +44,8 @@ inline constexpr std::size_t options_max = 8192;
 inline constexpr std::size_t option_replies_bytes_max = 64u << 10;
 /// How long a client may take to say what it wants.
 inline constexpr Duration handshake_time = std::chrono::seconds(30);
+/// Clients of one server that have not said it yet. One more, and the oldest of them is hung up.
+inline constexpr std::size_t handshakes_max = 256;
 
 /// A server that owes us an answer and gives no sign of life for this long, twice in a row at the
 /// most, is given up. Long, because a flush of a slow array may take most of a minute.

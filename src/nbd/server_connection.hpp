@@ -36,6 +36,8 @@ public:
     /// Take no further request; answer those under way, then close.
     void dismiss();
 
+    /// It has not chosen an export yet.
+    bool shaking_hands() const { return stage_ == Stage::handshake; }
     /// Why the client was dropped, if it was.
     std::optional<Error> fault() const { return fault_; }
     /// The export it chose, once it has.

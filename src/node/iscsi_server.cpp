@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "node/connection_room.hpp"
 #include "node/reservation_file.hpp"
 
 namespace weft::node {
@@ -22,6 +23,16 @@ struct IscsiServer::Connection {
     std::optional<iscsi::TargetConnection> engine;
     std::optional<iscsi::TcpTargetMover> tcp;
     std::unique_ptr<iscsi::TargetDatamover> iser;  ///< from the beginning, or since it has turned
+    bool hung_up = false;
+
+    bool is_open() const { return !hung_up; }
+    bool is_unfinished() const { return engine->logging_in(); }
+    void hang_up() {
+        hung_up = true;
+        if (iser) return iser->close();
+        stream.reset();
+        if (tcp) tcp->closed(std::nullopt);
+    }
 };
 
 struct IscsiServer::Target {
@@ -178,33 +189,9 @@ Result<Address> IscsiServer::listen(const Address& address) {
     return listeners_.back()->address();
 }
 
-std::size_t IscsiServer::logins_under_way() const {
-    return static_cast<std::size_t>(
-        std::count_if(connections_.begin(), connections_.end(),
-                      [](auto& each) { return each.engine->logging_in(); }));
-}
-
-/// The logins that have been under way longest make room: they have had the most time. It may take
-/// several, since who was silent so far may begin at any moment.
-void IscsiServer::drop_oldest_logins() {
-    auto under_way = logins_under_way();
-    for (auto& each : connections_) {
-        if (under_way < iscsi::logins_max) return;
-        if (!each.engine->logging_in()) continue;
-        hang_up(each);
-        --under_way;
-    }
-}
-
-void IscsiServer::hang_up(Connection& connection) {
-    if (connection.iser) return connection.iser->close();
-    connection.stream.reset();
-    if (connection.tcp) connection.tcp->closed(std::nullopt);
-}
-
 bool IscsiServer::has_room(const std::string& peer) {
-    drop_oldest_logins();
-    if (connections_.size() < options_.connections_max) return true;
+    // An unfinished login may be more than one: who was silent so far may begin at any moment.
+    if (make_room(connections_, {options_.connections_max, iscsi::logins_max})) return true;
     tell({.kind = Event::Kind::refused, .peer = peer, .fault = Error{.code = Code::exhausted}});
     return false;
 }
@@ -299,7 +286,7 @@ void IscsiServer::gone(Place which) {
 }
 
 void IscsiServer::hang_up_all() {
-    for (auto& connection : connections_) hang_up(connection);
+    for (auto& connection : connections_) connection.hang_up();
 }
 
 void IscsiServer::drain() {

@@ -93,8 +93,6 @@ private:
 
     void accepted(std::unique_ptr<Stream> stream);
     bool has_room(const std::string& peer);
-    void drop_oldest_logins();
-    void hang_up(Connection& connection);
     Place add_connection(iscsi::Origin origin);
     void begin_tcp(std::unique_ptr<Stream> stream, ConstBuffer read_already);
     void begin_iser(std::unique_ptr<verbs::ConnectionRequest> request);
@@ -104,7 +102,6 @@ private:
     void leave_target(Target& target);
     void call_later(Duration when, std::function<void()> task);
     Target* find(const std::string& name);
-    std::size_t logins_under_way() const;
     void tell(const Event& event) {
         if (hear_) hear_(event);
     }

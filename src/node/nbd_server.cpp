@@ -3,12 +3,21 @@
 
 #include <algorithm>
 
+#include "node/connection_room.hpp"
+
 namespace weft::node {
 
 struct NbdServer::Connection {
     std::unique_ptr<Stream> stream;
     std::optional<nbd::ServerConnection> engine;
     std::string peer;
+
+    bool is_open() const { return stream != nullptr; }
+    bool is_unfinished() const { return engine->shaking_hands(); }
+    void hang_up() {
+        stream.reset();
+        engine->closed(std::nullopt);
+    }
 };
 
 NbdServer::NbdServer(World& world, Options options)
@@ -31,10 +40,11 @@ Result<Address> NbdServer::listen(const Address& address) {
 }
 
 void NbdServer::accepted(std::unique_ptr<Stream> stream) {
-    if (connections_.size() >= options_.connections_max) {
+    if (!make_room(connections_, {options_.connections_max, options_.handshakes_max})) {
         tell({Event::Kind::refused, stream->peer(), {}, Error{.code = Code::exhausted}});
         return;
     }
+    if (listeners_.empty()) return;  // stopped by who heard that somebody had to make room
     auto which = connections_.emplace(connections_.end());
     which->peer = stream->peer();
     which->stream = std::move(stream);
@@ -63,10 +73,7 @@ void NbdServer::drain() {
 
 void NbdServer::stop() {
     listeners_.clear();
-    for (auto& connection : connections_) {
-        connection.stream.reset();
-        connection.engine->closed(std::nullopt);
-    }
+    for (auto& connection : connections_) connection.hang_up();
 }
 
 }  // namespace weft::node

@@ -16,6 +16,8 @@ class NbdServer {
 public:
     struct Options {
         std::size_t connections_max = 1024;
+        /// Of them, those that have not chosen an export yet: the oldest makes room for a newcomer.
+        std::size_t handshakes_max = nbd::handshakes_max;
         /// Payload held for all clients together, pool_bytes_min at the least; each may hold
         /// reserve_bytes beyond it. Devices that lend their memory need none of it.
         std::size_t buffer_bytes = nbd::pool_bytes;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
 #include <list>
 
@@ -120,6 +121,63 @@ TEST_F(NbdServerTest, HoldsNoMoreConnectionsThanItMay) {
     auto& four = visit("");
     settle();
     EXPECT_TRUE(four.is_in()) << "where one has left there is room";
+}
+
+TEST_F(NbdServerTest, HangsUpTheOldestUnfinishedHandshakeForANewcomer) {
+    server->stop();
+    settle();
+    start({.connections_max = 8, .handshakes_max = 2});
+    auto& early = visit("disk");
+    settle();
+    std::array<test::RecordingEngine, 3> silent;
+    std::vector<std::unique_ptr<Stream>> streams;
+    for (auto& each : silent) {
+        streams.push_back(std::move(*world.host("oak").connect(elm, each)));
+        world.run_for(1s);
+    }
+    EXPECT_EQ(silent[0].closed_count, 1);
+    EXPECT_EQ(silent[1].closed_count, 0);
+    auto& late = visit("disk");
+    world.run_for(1s);
+    EXPECT_TRUE(late.is_in());
+    EXPECT_TRUE(early.is_in());
+    EXPECT_EQ(silent[1].closed_count, 1);
+    EXPECT_EQ(silent[2].closed_count, 0);
+    world.run_for(31s);
+    EXPECT_EQ(silent[2].closed_count, 1) << "and in its time";
+}
+
+TEST_F(NbdServerTest, LetsSilentVisitorsFillUpNoMoreThanTheirShare) {
+    server->stop();
+    settle();
+    start({.connections_max = 4, .handshakes_max = 4});
+    auto& early = visit("disk");
+    settle();
+    std::array<test::RecordingEngine, 8> silent;
+    std::vector<std::unique_ptr<Stream>> streams;
+    for (auto& each : silent) streams.push_back(std::move(*world.host("oak").connect(elm, each)));
+    world.run_for(1s);
+    EXPECT_EQ(server->connection_count(), 4u);
+    auto& late = visit("disk");
+    world.run_for(1s);
+    EXPECT_TRUE(early.is_in());
+    EXPECT_TRUE(late.is_in()) << "where nobody is served yet, there is room";
+}
+
+TEST_F(NbdServerTest, MayBeStoppedByWhoHearsThatSomebodyMadeRoom) {
+    server->stop();
+    settle();
+    start({.handshakes_max = 1});
+    test::RecordingEngine silent;
+    auto stream = world.host("oak").connect(elm, silent);
+    world.run_for(1s);
+    server->on_event([this](const NbdServer::Event& event) {
+        if (event.kind == NbdServer::Event::Kind::left) server->stop();
+    });
+    auto& visitor = visit("disk");
+    settle();
+    EXPECT_TRUE(visitor.opened && !visitor.is_in());
+    EXPECT_TRUE(server->quiet());
 }
 
 TEST_F(NbdServerTest, DropsAVisitorWhoSaysNothing) {
