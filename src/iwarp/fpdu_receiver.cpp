@@ -77,7 +77,22 @@ Result<void> FpduReceiver::filled(std::size_t count) {
     }
     have_ += count;
     WEFT_CHECK(have_ <= part_.size());
+    if (stage_ == Stage::start && !begins_with_room_for_header())
+        return fault(wire::MpaError::framing);
     return have_ == part_.size() ? advance() : Result<void>{};
+}
+
+/// An FPDU too short for the header of a segment has fewer octets than are waited for here, and
+/// its sender may send no more: what its length says is looked at as soon as it is there.
+bool FpduReceiver::begins_with_room_for_header() const {
+    const auto length = length_octets();
+    const auto has_length = part_.data() + have_ >= length.data() + length.size();
+    return !has_length || ulpdu_size_at(length) >= wire_size<wire::TaggedSegment>();
+}
+
+/// Of the FPDU that begins; there may be a marker before them.
+ConstBuffer FpduReceiver::length_octets() const {
+    return markers_ ? part_.last(length_size) : part_.first(length_size);
 }
 
 /// Octets in registered memory. If they are gone since, the checksum is wrong, and that is true.
@@ -89,12 +104,8 @@ Result<void> FpduReceiver::advance() {
     switch (stage_) {
         case Stage::start:
             if (verified_first_) {
-                auto ulpdu_size = ulpdu_size_at(part_.last(length_size));
-                if (!markers_) ulpdu_size = ulpdu_size_at(part_);
-                auto plain = wire::fpdu_size(ulpdu_size);
+                auto plain = wire::fpdu_size(ulpdu_size_at(length_octets()));
                 fpdu_size_ = markers_ ? wire::marked_size(stream_position_, plain) : plain;
-                if (ulpdu_size < wire_size<wire::TaggedSegment>())
-                    return fault(wire::MpaError::framing);
                 begin(Stage::whole, {});  // its buffer is taken when want() is asked
                 return {};
             }

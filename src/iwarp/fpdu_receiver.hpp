@@ -74,6 +74,8 @@ private:
     };
 
     void begin_fpdu();
+    bool begins_with_room_for_header() const;
+    ConstBuffer length_octets() const;
     void begin(Stage stage, Buffer part) { stage_ = stage, part_ = part, have_ = 0; }
     Result<void> advance();
     void add_to_checksum(ConstBuffer placed);

@@ -254,6 +254,18 @@ TEST_P(FpduReceiverInMode, RefusesLengthsTooSmallForAnyHeader) {
     }
 }
 
+TEST_P(FpduReceiverInMode, RefusesSuchLengthsThoughNothingFollows) {
+    for (std::size_t size = 0; size < 14; ++size) {
+        for (std::size_t step : {std::size_t{1}, std::size_t{2}, SIZE_MAX}) {
+            auto stream = writer(GetParam());
+            stream.add_ulpdu(Bytes(size));
+            Receiving receiving(GetParam());
+            EXPECT_EQ(receiving.take(stream.octets(), step), fault(wire::MpaError::framing))
+                << size << " in steps of " << step;
+        }
+    }
+}
+
 TEST_P(FpduReceiverInMode, TellsTheVersionsOfTheTwoLayersApart) {
     struct Case {
         Bytes ulpdu;

@@ -361,7 +361,26 @@ const std::vector<Case> cases{
          s.peer.add_raw(Bytes(40));
      },
      fault(wire::MpaError::framing), Quotes::nothing},
+    {"NothingAtAll", [](Setting& s) { s.peer.add_ulpdu({}); }, fault(wire::MpaError::framing),
+     Quotes::nothing},
+    {"OneOctet", [](Setting& s) { s.peer.add_ulpdu(pattern(1, 1)); },
+     fault(wire::MpaError::framing), Quotes::nothing},
 };
+
+/// A peer that sends one of these and then waits hears of it all the same.
+TEST(SessionFault, IsToldThoughNothingFollows) {
+    for (std::size_t size : {0, 1, 5, 6, 13}) {
+        for (bool markers : {false, true}) {
+            SessionSide side({.role = Role::responder, .checksum = true, .markers_in = markers});
+            FpduWriter peer(true, markers);
+            peer.add_ulpdu(pattern(size, 1));
+            side.hear(peer.octets());
+            ASSERT_TRUE(side.failure) << size;
+            EXPECT_EQ(detail_of(*side.failure), fault(wire::MpaError::framing).detail);
+            EXPECT_FALSE(side.say().empty());
+        }
+    }
+}
 
 struct Mode {
     const char* name;

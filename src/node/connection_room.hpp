@@ -28,7 +28,7 @@ concept RoomMaking = requires(Connection& connection) {
 /// Hangs up unfinished handshakes, the oldest first, until there is room for one connection more.
 /// False if there is none even then. `connections` are in the order in which they came.
 template <class Connections>
-    requires RoomMaking<typename Connections::value_type>
+requires RoomMaking<typename Connections::value_type>
 bool make_room(Connections& connections, const ConnectionRoom& room) {
     std::size_t open = 0, unfinished = 0;
     for (auto& each : connections) {
