@@ -217,6 +217,56 @@ TEST_F(Connections, FailWhereSomeoneElseAnswers) {
     }
 }
 
+/// An MPA request (RFC 6581) of one who will show that it is ready, in peer-to-peer mode.
+std::string peer_to_peer_request() {
+    return std::string("MPA ID Req Frame") + std::string("\x50\x02\x00\x04\x80\x04\xc0\x04", 8);
+}
+
+/// A socket connected to a port of the loopback, closed when it goes.
+struct PlainPeer {
+    explicit PlainPeer(std::uint16_t port) : socket(::socket(AF_INET, SOCK_STREAM, 0)) {
+        EndAddress at("127.0.0.1", port);
+        EXPECT_EQ(::connect(socket, at.raw(), sizeof(sockaddr_in)), 0) << std::strerror(errno);
+    }
+    ~PlainPeer() { leave(); }
+    void say(const std::string& octets) const {
+        EXPECT_EQ(::write(socket, octets.data(), octets.size()),
+                  static_cast<ssize_t>(octets.size()));
+    }
+    void leave() {
+        if (socket >= 0) ::close(std::exchange(socket, -1));
+    }
+    int socket;
+};
+
+TEST_F(Connections, AreLostByWhoLeavesBeforeItIsReady) {
+    for (bool reads_the_answer : {true, false}) {
+        PlainPeer peer(port);
+        peer.say(peer_to_peer_request());
+        auto request = server.next();
+        ASSERT_EQ(request.kind(), "RDMA_CM_EVENT_CONNECT_REQUEST");
+        Id passive(request->id);
+        request.acknowledge();
+        give_queue_pair(*passive);
+        ASSERT_EQ(rdma_accept(passive.get(), nullptr), 0) << std::strerror(errno);
+        char answer[20];
+        if (reads_the_answer) {
+            EXPECT_EQ(::recv(peer.socket, answer, sizeof answer, MSG_WAITALL), 20);
+        }
+        EXPECT_EQ(server.next(100).kind(), "nothing") << "it is not ready yet";
+        peer.leave();  // with a reset, where the answer was not read
+        auto established = server.next();
+        EXPECT_EQ(established.kind(), "RDMA_CM_EVENT_ESTABLISHED");
+        EXPECT_EQ(established->id, passive.get());
+        EXPECT_EQ(established->status, 0);
+        established.acknowledge();
+        EXPECT_EQ(server.next().kind(), "RDMA_CM_EVENT_DISCONNECTED");
+        EXPECT_EQ(passive->qp->state, IBV_QPS_ERR);
+        EXPECT_EQ(rdma_disconnect(passive.get()), 0);
+    }
+    connected();
+}
+
 TEST_F(Connections, TakeNoMoreThanTheDeviceHas) {
     auto active = ready_to_connect();
     auto param = saying("");

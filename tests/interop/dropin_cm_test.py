@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Debian's ibverbs-utils and the connection programs of its rdmacm-utils, on our libraries."""
 import re
+import socket
+import struct
 import unittest
 
 from dropin import HOST, HOST6, DropinCase, free_port
@@ -113,6 +115,56 @@ class Rping(DropinCase):
         self.run_here("rping", "-c", "-a", HOST, "-p", port, "-C", 10, "-V")
         if server.is_over():
             self.give_up("the server ended")
+
+
+class HostilePeers(DropinCase):
+    """Peers that ask for a connection and leave: a server serves the next one."""
+    ASKS = b"MPA ID Req Frame"
+    PEER_TO_PEER = ASKS + b"\x50\x02\0\x04" + struct.pack(">HH", 0x8004, 0xC004)
+    CLIENT_SERVER = ASKS + b"\x40\x01\0\0"
+
+    def setUp(self):
+        super().setUp()
+        self.port = free_port()
+        self.server = self.start("rping", "-s", "-P", "-a", HOST, "-p", self.port, port=self.port)
+
+    def ask_and_leave(self, request, *, reads_answer=True, resets=False, says=b""):
+        with socket.create_connection((HOST, self.port), timeout=5) as peer:
+            peer.sendall(request)
+            if reads_answer:
+                self.assertEqual(peer.recv(20, socket.MSG_WAITALL)[:16], b"MPA ID Rep Frame")
+            peer.sendall(says)
+            if resets:
+                peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    def must_serve(self):
+        self.run_here("rping", "-c", "-a", HOST, "-p", self.port, "-C", 10, "-V")
+        if self.server.is_over():
+            self.give_up("the server ended")
+
+    def test_peers_that_leave_before_they_are_ready(self):
+        for request in (self.PEER_TO_PEER, self.CLIENT_SERVER):
+            for more in ({}, {"resets": True}, {"reads_answer": False},
+                         {"reads_answer": False, "resets": True}, {"says": b"\0\x12"},
+                         {"says": bytes(64)}):
+                with self.subTest(request=request, **more):
+                    self.ask_and_leave(request, **more)
+                    self.must_serve()
+
+    def test_a_peer_that_says_nothing_hears_why_it_is_left(self):
+        """A payload too short for any header: a Terminate (MPA, marker and length disagree)."""
+        for size in (0, 1, 5):
+            with self.subTest(size), socket.create_connection((HOST, self.port), timeout=5) as peer:
+                peer.sendall(b"MPA ID Req Frame\0\x01\0\0")
+                peer.recv(20, socket.MSG_WAITALL)
+                fpdu = struct.pack(">H", size) + bytes(size)
+                peer.sendall(fpdu + bytes(-len(fpdu) % 4) + bytes(4))
+                said = b""
+                while part := peer.recv(100):
+                    said += part
+                self.assertEqual(said[2:4], b"\x41\x47", said.hex())
+                self.assertEqual(said[20:22], b"\x20\x03", said.hex())
+            self.must_serve()
 
 
 class Others(DropinCase):

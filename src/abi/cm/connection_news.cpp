@@ -45,6 +45,17 @@ std::unique_ptr<Event> event_with_facts(Identifier& one, rdma_cm_event_type kind
     return event;
 }
 
+/// The peer left before it showed that it is ready. An accepted connection can only be lost, as far
+/// as the kernel's connection manager for iWARP goes: stock servers end themselves when they are
+/// told of anything else, and any peer could bring that about.
+void report_lost_after_accept(Identifier& one) {
+    one.stage = Stage::connected;
+    auto event = event_with_facts(one, RDMA_CM_EVENT_ESTABLISHED, 0);
+    event->tell({});  // the application had it with the request
+    report(std::move(event));
+    one.news.disconnected();
+}
+
 }  // namespace
 
 void ConnectionNews::established() {
@@ -72,8 +83,7 @@ void ConnectionNews::failed(Error why) {
     auto failure = failure_for(why);
     bool is_refused = failure.status == -ECONNREFUSED && about_.stage == Stage::connecting;
     if (is_refused && tries_again(about_)) return;
-    // Nobody rejects who has been accepted.
-    if (about_.stage == Stage::accepted) failure.kind = RDMA_CM_EVENT_CONNECT_ERROR;
+    if (about_.stage == Stage::accepted) return report_lost_after_accept(about_);
     end(about_);
     report(about_, failure.kind, failure.status);
 }
