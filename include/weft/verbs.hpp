@@ -158,6 +158,10 @@ public:
     /// Of a tag from allocate_tag(), what fast_register does, at once and without a queue pair: for
     /// memory that no connection in particular is about. `exhausted` while it is_still_lent().
     virtual Result<void> open(const FastRegistration& registration) = 0;
+    /// Of a tag from allocate_tag(): one to open() it with, whose key it never had. None when it
+    /// has had all 256 keys: allocate another. Who opens memory anew for each use takes these, so
+    /// that a tag somebody still remembers opens nothing, and nobody can guess the next.
+    virtual std::optional<SteeringTag> fresh_tag() = 0;
     /// What local_invalidate does. The tag opens nothing until it is opened again.
     virtual Result<void> close() = 0;
     /// Of a tag that is open, for an owner whose peers may be late: the memory is released as by

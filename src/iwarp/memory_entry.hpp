@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "iwarp/memory_fault.hpp"
+#include "iwarp/memory_tags.hpp"
 #include "iwarp/piece_list.hpp"
 #include "weft/registered_memory.hpp"
 
@@ -50,10 +51,13 @@ struct MemoryEntry {
     Kind kind = Kind::region;
     State state = State::free;
     std::uint8_t key = 0;
+    MemoryTags::KeyOrder key_order{};
+    std::uint32_t keys_given = 0;  ///< of that order
     Rights rights{};
     DomainId domain{};
     QueuePairId queue_pair{};  ///< type 2: the only one it is for
     std::uint32_t slot = 0;    ///< where in the table this is
+    std::uint32_t round = 0;   ///< which use of the slot: see MemoryTags
     std::uint32_t region = 0;  ///< the slot of the region whose bytes these are
     std::uint64_t first = 0;   ///< the offset by which askers know its first byte
     std::uint64_t size = 0;

@@ -38,9 +38,8 @@ bool may_bind(Rights window, Rights region) {
 
 }  // namespace
 
-MemoryTable::MemoryTable(std::size_t capacity, std::uint32_t first_index)
-    : capacity_(capacity), index_base_((first_index + memory_index_max - 1u) % memory_index_max) {
-    WEFT_CHECK(capacity <= memory_index_max);
+MemoryTable::MemoryTable(std::size_t capacity, std::uint64_t seed)
+    : capacity_(capacity), tags_(capacity, seed) {
     entries_.reserve(capacity);
 }
 
@@ -70,10 +69,10 @@ const MemoryEntry* MemoryTable::find_open(SteeringTag tag) const {
 }
 
 const MemoryEntry* MemoryTable::entry_at(SteeringTag tag) const {
-    auto index = index_of(tag);
-    if (index == 0) return nullptr;
-    auto slot = (index - 1 + memory_index_max - index_base_) % memory_index_max;
-    return slot < entries_.size() ? &entries_[slot] : nullptr;
+    const auto use = tags_.use_at(index_of(tag));
+    if (use.slot >= entries_.size()) return nullptr;
+    const auto& entry = entries_[use.slot];
+    return entry.round == use.round ? &entry : nullptr;
 }
 
 MemoryEntry* MemoryTable::find_open(SteeringTag tag) {
@@ -89,20 +88,24 @@ MemoryEntry* MemoryTable::entry_at(SteeringTag tag) {
 }
 
 SteeringTag MemoryTable::tag_of(const MemoryEntry& entry) const {
-    auto index = 1 + (index_base_ + entry.slot) % memory_index_max;
-    return static_cast<SteeringTag>(index << 8 | entry.key);
+    return static_cast<SteeringTag>(tags_.index_of({entry.slot, entry.round}) << 8 | entry.key);
 }
 
 Result<MemoryEntry*> MemoryTable::take_entry(Kind kind, DomainId domain) {
     bool fresh = entries_.size() < capacity_;
     if (!fresh && free_.empty()) return refused(MemoryFault::table_full);
     MemoryEntry& entry = fresh ? entries_.emplace_back() : free_.pop_front();
-    if (fresh) entry.slot = static_cast<std::uint32_t>(entries_.size() - 1);
+    const auto use = fresh ? tags_.first(static_cast<std::uint32_t>(entries_.size() - 1))
+                           : tags_.next({entry.slot, entry.round});
+    entry.slot = use.slot;
+    entry.round = use.round;
     entry.kind = kind;
     entry.state = State::closed;
     entry.domain = domain;
     entry.region = entry.slot;
-    ++entry.key;
+    entry.key_order = tags_.draw_key_order();
+    entry.key = tags_.key(entry.key_order, 0);
+    entry.keys_given = 1;
     return &entry;
 }
 
@@ -130,6 +133,14 @@ Result<SteeringTag> MemoryTable::allocate(DomainId domain, std::size_t pieces_ma
     entry->pieces_max = pieces_max;
     entry->pieces.reserve(pieces_max);
     return tag_of(*entry);
+}
+
+std::optional<SteeringTag> MemoryTable::fresh_tag(SteeringTag tag) {
+    MemoryEntry* entry = entry_at(tag);
+    if (entry == nullptr || !entry->in_use() || entry->kind != Kind::allocated) return std::nullopt;
+    if (entry->keys_given == memory_keys) return std::nullopt;
+    const auto key = tags_.key(entry->key_order, entry->keys_given++);
+    return static_cast<SteeringTag>(index_of(tag) << 8 | key);
 }
 
 Result<void> MemoryTable::fast_register(const verbs::FastRegistration& registration, Asker asker) {
@@ -299,7 +310,7 @@ void MemoryTable::close(MemoryEntry& entry) {
 
 void MemoryTable::free_unless_held(MemoryEntry& entry) {
     if (entry.holds > 0) return;
-    entry = MemoryEntry{.key = entry.key, .slot = entry.slot};
+    entry = MemoryEntry{.slot = entry.slot, .round = entry.round};
     free_.push_back(entry);
 }
 

@@ -3,7 +3,9 @@
 // which checks index, key, domain, rights and bounds. It is the security boundary of the house.
 //
 // A tag is a 24-bit index and an 8-bit key. The index finds the entry at once; the key must be the
-// one of its present registration. Regions hold memory; windows show a part of a region with rights
+// one of its present registration. Which they are, MemoryTags chooses: an index that was given out
+// does not come again before all others of its slot were, so tags that were removed stay dead.
+// Regions hold memory; windows show a part of a region with rights
 // of their own; allocated entries wait to be given memory by a fast registration.
 #pragma once
 
@@ -11,18 +13,18 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/intrusive_queue.hpp"
 #include "iwarp/memory_entry.hpp"
 #include "iwarp/memory_holds.hpp"
+#include "iwarp/memory_tags.hpp"
 #include "weft/verbs.hpp"
 
 namespace weft::iwarp {
 
-/// Indices are 1 to this: an index of 0 is never given out, so no tag is ever 0.
-inline constexpr std::uint32_t memory_index_max = (1u << 24) - 1;
 /// The most that resolve() is asked for on behalf of a peer that writes: a segment's payload.
 inline constexpr std::size_t write_max = UINT16_MAX;
 /// A region's pieces: a gibibyte of scattered 4 KiB pages is four such regions.
@@ -30,10 +32,8 @@ inline constexpr std::size_t pieces_per_region_max = 1u << 16;
 
 class MemoryTable final : public MemoryHolds {
 public:
-    /// `first_index`: where indices begin to be given out, so that tags are not the same each run.
-    /// Any number will do; it is brought into range. The index that has been free for longest is
-    /// given out next, so that a tag just removed stays dead for as long as there is room.
-    MemoryTable(std::size_t capacity, std::uint32_t first_index);
+    /// `seed`: decides which tags are given out and in which order. A peer must not know it.
+    MemoryTable(std::size_t capacity, std::uint64_t seed);
     MemoryTable(const MemoryTable&) = delete;
     MemoryTable& operator=(const MemoryTable&) = delete;
 
@@ -44,6 +44,9 @@ public:
                                    std::uint64_t address, Rights rights, Addressing addressing);
     /// An entry without memory: resolve() refuses it until fast_register().
     Result<SteeringTag> allocate(DomainId domain, std::size_t pieces_max);
+    /// A tag of an allocated entry for its next fast_register(), with a key that none before it
+    /// had. None: it has had all keys, or is none; then allocate another.
+    std::optional<SteeringTag> fresh_tag(SteeringTag tag);
     /// Puts memory under an allocated tag that has none, and takes the key the tag comes with.
     /// Refused as still_lent (Code::exhausted) while bytes of the memory it had before are held:
     /// they would become bytes of the new. Work that meets this waits for a release().
@@ -133,7 +136,7 @@ private:
     void free_unless_held(MemoryEntry& entry);
 
     const std::size_t capacity_;
-    const std::uint32_t index_base_;    ///< the index of slot 0, less one
+    MemoryTags tags_;
     std::vector<MemoryEntry> entries_;  ///< those ever used; they do not move
     IntrusiveQueue<MemoryEntry> free_;  ///< of them, the longest free first
     std::uint64_t revocations_ = 0;

@@ -3,6 +3,8 @@
 // memory_revocation_test.cpp.
 #include "iwarp/memory_table.hpp"
 
+#include <set>
+
 #include "support/memory_table_fixture.hpp"
 
 namespace weft::iwarp {
@@ -50,15 +52,6 @@ TEST_F(MemoryTableTest, KnowsNoTagThatItDidNotGiveOut) {
     EXPECT_EQ(use(SteeringTag(static_cast<std::uint32_t>(tag) - one_index), base, 1), invalid_tag);
     for (unsigned other = 1; other < 256; ++other)
         EXPECT_EQ(use(with_key(tag, key(tag) + other), base, 1), invalid_tag);
-}
-
-TEST_F(MemoryTableTest, DoesNotTakeIndexZeroForTheLast) {
-    MemoryTable around(1, memory_index_max);
-    auto tag = *around.add_region(us.domain, std::array{Buffer(memory)}, base, all_rights,
-                                  Addressing::by_address);
-    ASSERT_EQ(index(tag), memory_index_max);
-    auto zero = static_cast<SteeringTag>(key(tag));
-    EXPECT_EQ(fault(around.resolve(zero, base, 1, Rights::remote_read, us)), invalid_tag);
 }
 
 TEST_F(MemoryTableTest, GivesTheRightsThatWereGivenAndNoOthers) {
@@ -181,54 +174,57 @@ TEST_F(MemoryTableTest, IsBounded) {
     EXPECT_EQ(table.size(), 8u);
 }
 
-TEST_F(MemoryTableTest, GivesOutIndicesFromTheFirstOn) {
-    for (std::uint32_t i = 0; i < 8; ++i) EXPECT_EQ(index(add_all()), 100 + i);
-}
-
-TEST_F(MemoryTableTest, NeverGivesOutIndexZero) {
-    for (std::uint32_t first : {0u, 1u, memory_index_max - 1, memory_index_max, 1u << 24, ~0u}) {
-        MemoryTable around(4, first);
-        std::vector<SteeringTag> tags;
-        for (int i = 0; i < 4; ++i)
-            tags.push_back(*around.add_region(us.domain, std::array{Buffer(memory)}, base,
-                                              all_rights, Addressing::by_address));
-        for (auto tag : tags) {
-            EXPECT_NE(index(tag), 0u) << "from " << first;
-            EXPECT_TRUE(around.resolve(tag, base, 1, Rights::remote_read, us));
-            EXPECT_EQ(std::count(tags.begin(), tags.end(), tag), 1);
-        }
+TEST_F(MemoryTableTest, GivesOutTagsThatSayNothingOfTheNext) {
+    std::vector<std::uint32_t> indices, keys;
+    for (int i = 0; i < 8; ++i) {
+        auto tag = add_all();
+        indices.push_back(index(tag));
+        keys.push_back(key(tag));
     }
+    for (int i = 1; i < 8; ++i) EXPECT_NE(indices[i], indices[i - 1] + 1);
+    EXPECT_GT(std::set(keys.begin(), keys.end()).size(), 2u);
+    MemoryTable other(8, 101);
+    EXPECT_NE(index(*other.allocate(us.domain, 1)), indices[0]);
 }
 
-TEST_F(MemoryTableTest, StartsAtIndexOneBehindTheLast) {
-    MemoryTable around(2, memory_index_max);
-    EXPECT_EQ(index(*around.allocate(us.domain, 1)), memory_index_max);
-    EXPECT_EQ(index(*around.allocate(us.domain, 1)), 1u);
-}
-
-TEST_F(MemoryTableTest, UsesTheIndexAgainThatIsFreeForLongest) {
+TEST_F(MemoryTableTest, LetsDeadTagsStayDead) {
+    MemoryTable small(2, 5);
+    std::set<std::uint32_t> indices;
     std::vector<SteeringTag> tags;
-    for (int i = 0; i < 6; ++i) tags.push_back(add_all());
-    ASSERT_TRUE(table.remove(tags[3]));
-    ASSERT_TRUE(table.remove(tags[1]));
-    EXPECT_EQ(index(add_all()), 106u);
-    EXPECT_EQ(index(add_all()), 107u);
-    EXPECT_EQ(index(add_all()), index(tags[3]));
-    EXPECT_EQ(index(add_all()), index(tags[1]));
-}
-
-TEST_F(MemoryTableTest, GivesAnIndexUsedAgainAnotherKey) {
-    MemoryTable small(1, 5);
-    std::vector<SteeringTag> tags;
-    for (int i = 0; i < 256; ++i) {
+    for (int i = 0; i < 1000; ++i) {
         auto tag = *small.add_region(us.domain, std::array{Buffer(memory)}, base, all_rights,
                                      Addressing::by_address);
-        EXPECT_EQ(index(tag), 5u);
-        for (auto old : tags)
+        EXPECT_TRUE(indices.insert(index(tag)).second);
+        EXPECT_TRUE(small.resolve(tag, base, 1, Rights::remote_read, us));
+        for (auto old : tags) {
             EXPECT_EQ(fault(small.resolve(old, base, 1, Rights::remote_read, us)), invalid_tag);
+            EXPECT_EQ(fault(small.remove(old)), invalid_tag);
+            EXPECT_FALSE(small.is_held(old));
+        }
         tags.push_back(tag);
         ASSERT_TRUE(small.remove(tag));
     }
+}
+
+TEST_F(MemoryTableTest, HasAFreshTagForEachUseOfAnAllocatedEntry) {
+    auto tag = *table.allocate(us.domain, 4);
+    std::set<std::uint32_t> keys{key(tag)};
+    bool in_order = true;
+    for (std::uint32_t last = key(tag); auto fresh = table.fresh_tag(tag);) {
+        EXPECT_EQ(index(*fresh), index(tag));
+        EXPECT_TRUE(keys.insert(key(*fresh)).second);
+        in_order &= key(*fresh) == ((last + 1) & 0xff);
+        last = key(*fresh);
+        ASSERT_TRUE(table.fast_register(registration(*fresh), us));
+        EXPECT_EQ(use(*fresh, base, 1), std::nullopt);
+        ASSERT_TRUE(table.invalidate(*fresh, us));
+        tag = *fresh;
+    }
+    EXPECT_EQ(keys.size(), 256u);
+    EXPECT_FALSE(in_order);
+    EXPECT_EQ(table.fresh_tag(add_all()), std::nullopt) << "a region has its tag for life";
+    ASSERT_TRUE(table.remove(tag));
+    EXPECT_EQ(table.fresh_tag(tag), std::nullopt);
 }
 
 }  // namespace

@@ -38,8 +38,7 @@ public:
     DeviceCore(World& the_world, DeviceOptions options)
         : world(the_world),
           announcer(std::make_shared<Announcer>(the_world)),
-          memory(std::min<std::size_t>(options.regions_max, limits::regions),
-                 static_cast<std::uint32_t>(the_world.random())),
+          memory(std::min<std::size_t>(options.regions_max, limits::regions), the_world.random()),
           buffers(iwarp::limits::fpdu_buffer_bytes, iwarp::limits::fpdu_buffer_bytes_kept),
           on_event_(std::move(options.on_event)),
           events_(limits::events_waiting) {

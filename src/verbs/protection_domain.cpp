@@ -42,6 +42,9 @@ public:
         if (!ours) return Error{.code = Code::not_found};
         return core_->memory.fast_register(registration, {.domain = domain_->id()});
     }
+    std::optional<SteeringTag> fresh_tag() override {
+        return registered_ ? core_->memory.fresh_tag(tag()) : std::nullopt;
+    }
     Result<void> close() override {
         if (!registered_) return Error{.code = Code::not_found};
         return core_->memory.invalidate(tag(), {.domain = domain_->id()});

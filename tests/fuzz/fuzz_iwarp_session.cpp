@@ -2,7 +2,8 @@
 // Any octets as what a peer sends in full operation, to a session with memory, receives, reads
 // under way and work of its own. The first octet says what was agreed on, the second how small the
 // pieces are; the rest is the stream, as it is or with each FPDU made whole again, so that a search
-// gets past checksums.
+// gets past checksums. In it the memory has the tags 0x101, 0x201 and so on, whatever it has
+// really.
 //
 // No byte changes that the peer may not change. However the stream is cut, it ends the same way.
 #include <algorithm>
@@ -25,6 +26,28 @@ struct Script {
     SessionOptions options;
     Bytes stream;
 };
+
+constexpr std::size_t table_size = 8;
+constexpr std::uint64_t table_seed = 1;
+
+/// Puts the tags that a session's memory has where the stream has the short ones.
+void put_tags(Bytes& stream) {
+    static const auto tags = [] {
+        std::array<std::byte, 5 * 4> octets;
+        MemoryTable same(table_size, table_seed);
+        for (std::size_t i = 0; i < 5; ++i)
+            store_big_endian<4>(octets.data() + 4 * i,
+                                static_cast<std::uint32_t>(*same.allocate(DomainId{}, 0)));
+        return octets;
+    }();
+    for (std::size_t at = 0; at + 4 <= stream.size(); ++at) {
+        const auto word = load_big_endian<4>(stream.data() + at);
+        const auto number = word >> 8;
+        if ((word & 0xff) != 1 || number == 0 || number > 5) continue;
+        std::memcpy(stream.data() + at, tags.data() + 4 * (number - 1), 4);
+        at += 3;
+    }
+}
 
 /// Seals the FPDUs of a stream anew, with markers if they were agreed on.
 Bytes made_whole(ConstBuffer stream, const Terms& terms) {
@@ -202,7 +225,7 @@ private:
 
     alignas(8) std::array<std::byte, memory_size> memory_;
     std::array<std::byte, memory_size> before_;
-    MemoryTable table_{8, 1};
+    MemoryTable table_{table_size, table_seed};
     FpduBuffers buffers_{FpduBuffers::largest, 0};
     SteeringTag open_{}, local_{};
     bool memory_is_gone_ = false;
@@ -262,8 +285,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                     .peer = bit(4) ? Peer::siw : Peer::weft};
     if (script.terms.role == Role::initiator) script.terms.ready = ReadyMessage::none;
     script.options.placement = bit(5) ? Placement::eager : Placement::verified;
-    auto stream = std::as_bytes(std::span(data + 2, size - 2));
-    script.stream = bit(6) ? made_whole(stream, script.terms) : Bytes(stream.begin(), stream.end());
+    auto octets = std::as_bytes(std::span(data + 2, size - 2));
+    script.stream.assign(octets.begin(), octets.end());
+    put_tags(script.stream);
+    if (bit(6)) script.stream = made_whole(script.stream, script.terms);
     check_cuts(script, 1u + data[1]);
     check_answers(script, 1u + data[1]);
     return 0;

@@ -5,10 +5,10 @@
 #pragma once
 
 #include <algorithm>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "iwarp/memory_table.hpp"
@@ -45,22 +45,15 @@ struct Thing {
 
 class MemoryModel {
 public:
-    MemoryModel(std::size_t capacity, std::uint32_t first_index) {
-        for (std::size_t i = 0; i < capacity; ++i) {
-            free_.push_back(first_index);
-            first_index = first_index == iwarp::memory_index_max ? 1 : first_index + 1;
-        }
-    }
+    explicit MemoryModel(std::size_t capacity) : capacity_(capacity) {}
 
-    bool is_full() const { return free_.empty(); }
+    bool is_full() const { return things_.size() == capacity_; }
     std::size_t size() const { return things_.size(); }
 
-    /// Takes note of a tag just given out, which must be the one to expect.
+    /// Takes note of a tag just given out, whose index must be one that none had before.
     Thing& add(Thing thing) {
-        WEFT_CHECK(!free_.empty() && index_of(thing.tag) == free_.front());
-        free_.pop_front();
-        auto last = last_tags_.find(index_of(thing.tag));
-        WEFT_CHECK(last == last_tags_.end() || last->second != thing.tag);
+        WEFT_CHECK(!is_full() && index_of(thing.tag) != 0);
+        WEFT_CHECK(indices_.insert(index_of(thing.tag)).second);
         things_.push_back(std::make_unique<Thing>(std::move(thing)));
         return *things_.back();
     }
@@ -182,14 +175,12 @@ public:
 private:
     void forget_if_done(Thing& thing) {
         if (!thing.removed || thing.holds > 0) return;
-        free_.push_back(index_of(thing.tag));
-        last_tags_[index_of(thing.tag)] = thing.tag;
         std::erase_if(things_, [&](auto& other) { return other.get() == &thing; });
     }
 
+    const std::size_t capacity_;
     std::vector<std::unique_ptr<Thing>> things_;
-    std::deque<std::uint32_t> free_;                  ///< indices, the next to be given out first
-    std::map<std::uint32_t, SteeringTag> last_tags_;  ///< of indices that are free again
+    std::set<std::uint32_t> indices_;  ///< all that were ever given out
 };
 
 }  // namespace weft::fuzz
