@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "cli/command.hpp"
+#include "cli/secret_file.hpp"
 #include "cli/text.hpp"
 
 namespace weft::cli {
@@ -14,6 +15,7 @@ namespace weft::cli {
 void read_chap(const std::string& path, iscsi::TargetRules& rules) {
     std::ifstream file(path);
     if (!file) throw Refusal{fmt::format("{}: it cannot be read", show_foreign(path))};
+    require_private(path);
     std::string line;
     for (unsigned number = 1; std::getline(file, line); ++number) {
         if (line.empty() || line.starts_with('#')) continue;

@@ -14,6 +14,7 @@
 #include "base/error_text.hpp"
 #include "cli/command.hpp"
 #include "cli/outside.hpp"
+#include "cli/secret_file.hpp"
 #include "cli/text.hpp"
 #include "node/array_proof.hpp"
 #include "node/first_octets.hpp"
@@ -133,6 +134,7 @@ std::string read_key(const std::string& path) {
     std::error_code none;
     if (!file || std::filesystem::is_directory(path, none))
         throw Refusal{fmt::format("{}: it cannot be read", show_foreign(path))};
+    require_private(path);
     // Some files have no end.
     std::string key(key_max + 1, '\0');
     file.read(key.data(), static_cast<std::streamsize>(key.size()));

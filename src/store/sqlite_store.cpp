@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/sqlite_store.hpp"
 
+#include <fcntl.h>
 #include <sqlite3.h>
 
 #include <algorithm>
 #include <limits>
 
 #include "base/check.hpp"
+#include "linux/descriptor.hpp"
 
 namespace weft::store {
 namespace {
@@ -46,6 +48,13 @@ Error error_of(int code) {
         default:  // never access_denied: that is for who has lost office
             return {.code = Code::io_failed, .where = said};
     }
+}
+
+/// SQLite would make the file so that everybody may read it, and it says all there is to know of an
+/// array. Its log takes over the file's mode. What cannot be made here, SQLite finds out about.
+void make_private(const std::string& path) {
+    const linux::Descriptor made(
+        ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR));
 }
 
 /// A statement from its text to its end.
@@ -239,6 +248,7 @@ private:
 };
 
 Result<std::unique_ptr<SqliteStore>> SqliteStore::open(LinuxWorld& world, const std::string& path) {
+    make_private(path);
     sqlite3* file = nullptr;
     const int said =
         sqlite3_open_v2(path.c_str(), &file,

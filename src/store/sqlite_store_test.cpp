@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -113,6 +114,21 @@ TEST_F(SqliteStoreTest, GivesAnEpochBeyondTheOneItIsToldOf) {
     store->elect(never);
     EXPECT_FALSE(wait(never));
     EXPECT_EQ(elect(*store), wire::Epoch{503});
+}
+
+TEST_F(SqliteStoreTest, MakesAFileThatOnlyItsOwnerCanRead) {
+    const auto mask = ::umask(0);
+    auto store = open();
+    elect(*store);
+    ::umask(mask);
+    int files = 0;
+    for (const auto& each : std::filesystem::directory_iterator(folder_)) {
+        using std::filesystem::perms;
+        EXPECT_EQ(each.status().permissions(), perms::owner_read | perms::owner_write)
+            << each.path();
+        ++files;
+    }
+    EXPECT_GT(files, 1) << "it has a log beside it";
 }
 
 TEST_F(SqliteStoreTest, LeavesAFileOfSomethingElseAsItIs) {

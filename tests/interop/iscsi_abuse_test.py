@@ -351,6 +351,7 @@ class Guessing(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             secrets = pathlib.Path(folder) / "secrets"
             secrets.write_text("user alice correct-horse-1\n")
+            secrets.chmod(0o600)
             with IscsiExport("--memory", "8M", "--chap", secrets) as export:
                 begin = time.monotonic()
                 guessers = [Initiator(export.portal, 60) for _ in range(8)]

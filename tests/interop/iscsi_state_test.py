@@ -140,6 +140,7 @@ class DiscoverySecrets(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         secrets = pathlib.Path(folder.name) / "secrets"
         secrets.write_text("user scout correct-horse-1\n")
+        secrets.chmod(0o600)
         self.export = IscsiExport("--memory", "8M", "--discovery-chap", secrets)
         self.addCleanup(self.export.discard)
 

@@ -80,6 +80,7 @@ class Secrets(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         secrets = pathlib.Path(folder.name) / "secrets"
         secrets.write_text("user alice correct-horse-1\ntarget weft battery-staple-2\n")
+        secrets.chmod(0o600)
         self.export = IscsiExport("--memory", "8M", "--chap", secrets)
         self.addCleanup(self.export.discard)
 
