@@ -125,10 +125,14 @@ class Cluster:
                                      self.controllers(), *more).start()
         return self.hosts[name]
 
+    def by_key(self):
+        """The options of a command to the controllers, which have a key."""
+        return ["--controller", self.controllers(), "--key", str(self.key)]
+
     def tell(self, *words, timeout=120):
         """A command of `weft` to the controller; its JSON."""
-        command = [*self.before("management"), self.weft, *map(str, words), "--controller",
-                   self.controllers(), "--key", self.key, "--json"]
+        command = [*self.before("management"), self.weft, *map(str, words), *self.by_key(),
+                   "--json"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
         if done.returncode != 0:
             raise Failed(f"{' '.join(map(str, words))}: {(done.stderr or done.stdout).strip()}")

@@ -7,6 +7,7 @@
 import hashlib
 import os
 import pathlib
+import shlex
 import shutil
 import signal
 import subprocess
@@ -104,14 +105,14 @@ class Demo:
         self.cluster.tell("member", "replace", VOLUME, LOST, NEWCOMER)
         self.cluster.wait_until(VOLUME, lambda status: status["rebuilds"] or
                                 status["state"] == "healthy")
-        self.weft("rebuild", "status", VOLUME, "--controller", self.cluster.controller.address())
+        self.weft("rebuild", "status", VOLUME, *self.cluster.by_key())
         self.cluster.wait_until(VOLUME, lambda status: status["state"] == "healthy")
         self.cluster.tell("box", "remove", LOST)
         self.read_back(expected, f"{NEWCOMER} is whole")
         self.data.unlink()
 
     def leave_running(self):
-        controller = self.cluster.controller.address()
+        controller = shlex.join(self.cluster.by_key())
         weft = os.path.relpath(self.cluster.weft)
         say(f"""
 The array stays as it is until Ctrl-C. In another terminal:
@@ -119,8 +120,8 @@ The array stays as it is until Ctrl-C. In another terminal:
     nbdcopy --progress {self.url()} - | sha256sum
     qemu-img info {self.url()}
     iscsi-ls -s iscsi://{ISCSI}
-    {weft} volume status {VOLUME} --controller {controller}
-    {weft} events --controller {controller}
+    {weft} volume status {VOLUME} {controller}
+    {weft} events {controller}
     kill -9 {self.cluster.boxes["oak"].process.pid}        # box oak; then look again
 """)
         while self.cluster.controller.alive():

@@ -17,7 +17,7 @@ void ArrayWishes::declare(CLI::App& options) {
         .add_option("--controller", controller,
                     "HOST:PORT of the array's controller; of several, with commas between them")
         ->required();
-    options.add_option("--key", key, "a file with the key, for a controller elsewhere");
+    options.add_option("--key", key, "a file with the key, for a controller that has one");
     options.add_flag("--json", as_json, "as a JSON document");
 }
 

@@ -248,9 +248,8 @@ int controller_serve(const Command& self, const Arguments& arguments) {
         });
     options.add_option("--reach", wishes.reach,
                        "where boxes reach this machine, if not where they see it come from");
-    options.add_option(
-        "--key", wishes.key,
-        "a file whose contents boxes, and those who manage from elsewhere, must know");
+    options.add_option("--key", wishes.key,
+                       "a file whose contents boxes, and those who manage the array, must know");
     options
         .add_option("--data-path", wishes.data_path,
                     "third-party: data goes between hosts and boxes; inband: by way of here")

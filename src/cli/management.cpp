@@ -149,7 +149,13 @@ std::string read_key(const std::string& path) {
 
 class ManagementServer::Visitor final : public LineStream {
 public:
-    Visitor(ManagementServer& owner, bool trusted) : owner_(owner), trusted_(trusted) {}
+    enum class Standing : std::uint8_t {
+        none,             ///< each of its requests must prove that it knows the key
+        knows_key,        ///< as before; and one did
+        of_this_machine,  ///< which is enough where there is no key
+    };
+
+    Visitor(ManagementServer& owner, Standing standing) : owner_(owner), standing_(standing) {}
     ~Visitor() { *alive_ = false; }
 
     void closed(std::optional<Error>) override {
@@ -162,7 +168,7 @@ public:
         if (now >= until) end();
     }
 
-    bool trusted() const { return trusted_; }
+    bool has_standing() const { return standing_ != Standing::none; }
 
     std::unique_ptr<Stream> stream;
     Instant until{};
@@ -182,17 +188,25 @@ private:
             challenge_ = hex_of(octets);
             return reply({{"challenge", challenge_}});
         }
-        if (!may_ask(request)) return reply({{"refused", "the controller does not know you"}});
+        if (const auto* why_not = refusal_of(request)) return reply({{"refused", why_not}});
         request.erase("proof");
         answer(request);
     }
-    bool may_ask(json request) {
-        if (trusted_) return true;
+    /// Why it may not ask this; none if it may.
+    const char* refusal_of(json request) {
+        if (standing_ == Standing::of_this_machine) return nullptr;
+        if (owner_.key_.empty())
+            return "the controller does not know you: without a key it obeys only its own machine; "
+                   "ask there, or start it and its boxes with --key FILE";
         auto proof = request.value("proof", json());
         request.erase("proof");
         const auto challenge = std::exchange(challenge_, {});  // good for one request
-        if (owner_.key_.empty() || challenge.empty() || !proof.is_string()) return false;
-        return is_same(proof.get<std::string>(), proof_of(owner_.key_, challenge, request));
+        if (challenge.empty() || !proof.is_string())
+            return "the controller does not know you: it has a key; say --key FILE with the same";
+        if (!is_same(proof.get<std::string>(), proof_of(owner_.key_, challenge, request)))
+            return "the controller does not know you: it has another key than yours";
+        standing_ = Standing::knows_key;
+        return nullptr;
     }
     void answer(const json& request) {
         try {
@@ -218,7 +232,7 @@ private:
     }
 
     ManagementServer& owner_;
-    bool trusted_;
+    Standing standing_;
     std::string challenge_;
     std::size_t requests_ = 0;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
@@ -234,10 +248,15 @@ ManagementServer::~ManagementServer() {
 void ManagementServer::take(std::unique_ptr<Stream> stream, ConstBuffer read_already) {
     // Strangers who say nothing must not keep everybody out.
     if (visitors_.size() >= visitors_max) {
-        auto oldest = std::ranges::find_if(visitors_, [](auto& each) { return !each.trusted(); });
+        auto oldest =
+            std::ranges::find_if(visitors_, [](auto& each) { return !each.has_standing(); });
         visitors_.erase(oldest == visitors_.end() ? visitors_.begin() : oldest);
     }
-    auto& visitor = visitors_.emplace_back(*this, is_here(stream->remote()));
+    // Any user of this machine can come from it, and anybody through a tunnel that ends here. Where
+    // there is a key, it is asked for all the same.
+    const bool is_trusted = key_.empty() && is_here(stream->remote());
+    auto& visitor = visitors_.emplace_back(
+        *this, is_trusted ? Visitor::Standing::of_this_machine : Visitor::Standing::none);
     visitor.until = world_.now() + patience;
     visitor.stream = std::move(stream);
     (void)node::feed(visitor, read_already);

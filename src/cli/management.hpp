@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How `weft` talks to a running controller: on its one port, JSON documents, a line each. A request
-// is answered by one line; some take their time. Who comes from the same machine is trusted, who
-// comes from elsewhere must prove to know a key both sides were given: it asks for a challenge, and
-// its request carries HMAC-SHA256 of the challenge and the request.
+// is answered by one line; some take their time. A controller with a key obeys those who prove that
+// they know it: they ask for a challenge, and their request carries HMAC-SHA256 of the challenge
+// and the request. One without a key obeys whoever comes from its own machine, and nobody else.
 #pragma once
 
 #include <functional>

@@ -108,8 +108,8 @@ class Corner(unittest.TestCase):
         self.wait_for(lambda: self.box("ash")["up"], "ash comes back")
         self.assertEqual(self.box("ash")["unclaimed"], [VOLUME])
         self.assertEqual(self.box("ash")["volumes"], [])
-        said = subprocess.run([WEFT, "box", "list", "--controller",
-                               self.cluster.controller.address()], capture_output=True, text=True)
+        said = subprocess.run([WEFT, "box", "list", *self.cluster.by_key()], capture_output=True,
+                              text=True)
         self.assertIn("  a part of photos that no volume claims: weft box clean ash\n", said.stdout)
         taken = self.box("ash")["size"] - self.box("ash")["free"]
         self.assertEqual(self.cluster.tell("box", "clean", "ash")["removed"],
@@ -273,9 +273,8 @@ class Corner(unittest.TestCase):
         # With a journal it is first asked what it knows, and that is ended.
         self.cluster.wait_until(VOLUME, lambda status: status["rebuilds"])
         ours, theirs = pty.openpty()
-        watching = subprocess.Popen([WEFT, "rebuild", "status", VOLUME, "--controller",
-                                     self.cluster.controller.address()], stdout=theirs,
-                                    stderr=theirs, stdin=subprocess.DEVNULL)
+        watching = subprocess.Popen([WEFT, "rebuild", "status", VOLUME, *self.cluster.by_key()],
+                                    stdout=theirs, stderr=theirs, stdin=subprocess.DEVNULL)
         os.close(theirs)
         seen = b""
         deadline = time.monotonic() + PATIENCE

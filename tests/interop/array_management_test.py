@@ -215,16 +215,51 @@ class Array(unittest.TestCase):
         elsewhere = [address for address in elsewhere if ":" not in address]
         if not elsewhere:
             self.skipTest("this machine has no address but its own")
-        for name, key in (("key", "a key that is long enough"), ("other", "another key, as long")):
-            pathlib.Path(self.path(name)).write_text(key + "\n")
+        self.make_keys()
         self.processes.pop("controller").stop()
         self.controller = f"{elsewhere[0]}:{self.controller.split(':')[1]}"
+        self.start_controller()
+        self.assertIn("without a key it obeys only its own machine",
+                      self.weft("box", "list", status=1))
+        self.processes.pop("controller").stop()
         self.start_controller("--key", self.path("key"))
-        self.assertIn("does not know you", self.weft("box", "list", status=1))
-        self.assertIn("does not know you",
+        self.expect_key_to_be_needed()
+
+    def test_who_comes_from_the_same_machine_must_know_it_too(self):
+        self.make_keys()
+        self.processes.pop("controller").stop()
+        self.start_controller("--key", self.path("key"))
+        self.expect_key_to_be_needed()
+
+    def make_keys(self):
+        for name, key in (("key", "a key that is long enough"), ("other", "another key, as long")):
+            path = pathlib.Path(self.path(name))
+            path.write_text(key + "\n")
+            path.chmod(0o600)
+
+    def expect_key_to_be_needed(self):
+        self.assertIn("it has a key; say --key FILE", self.weft("box", "list", status=1))
+        self.assertIn("it has another key than yours",
                       self.weft("box", "list", "--key", self.path("other"), status=1))
         self.assertEqual(self.ask("box", "list", "--key", self.path("key")), [])
         self.assertIn(b"does not know you", self.talk(b'{"do": "list boxes", "proof": "00"}\n'))
+
+    def test_a_key_that_others_can_read_is_refused(self):
+        self.make_keys()
+        path = pathlib.Path(self.path("key"))
+        for mode in (0o644, 0o640, 0o604, 0o620):
+            path.chmod(mode)
+            said = self.weft("box", "list", "--key", path, status=1)
+            self.assertIn(f"{path}: its mode is {mode:04o}, so other users", said)
+            self.assertIn(f"chmod 600 {path}", said)
+        for mode in (0o600, 0o400):
+            path.chmod(mode)
+            self.assertEqual(self.ask("box", "list", "--key", path), [])
+
+    def test_the_state_is_nobody_elses_to_read(self):
+        self.make_volume()
+        for path in pathlib.Path(self.folder.name).glob("state*"):
+            self.assertEqual(path.stat().st_mode & 0o777, 0o600, path)
 
     def test_strangers_who_say_nothing_keep_nobody_out(self):
         host, port = self.controller.split(":")
@@ -236,18 +271,18 @@ class Array(unittest.TestCase):
             each.close()
 
     def test_boxes_and_controller_prove_that_they_know_the_key(self):
-        for name, key in (("key", "a key that is long enough"), ("other", "another key, as long")):
-            pathlib.Path(self.path(name)).write_text(key + "\n")
+        self.make_keys()
         for name in ("controller", "oak", "elm"):
             self.processes.pop(name).stop()
         self.start_controller("--key", self.path("key"))
         self.start_box("oak", "--key", self.path("key"))
         self.start_box("elm", "--key", self.path("other"))
-        self.weft("box", "add", "oak", f"127.0.0.1:{self.ports['oak']}")
+        key = ("--key", self.path("key"))
+        self.weft("box", "add", "oak", f"127.0.0.1:{self.ports['oak']}", *key)
         for name in ("elm", "ash"):  # ash knows none
-            said = self.weft("box", "add", name, f"127.0.0.1:{self.ports[name]}", status=1)
+            said = self.weft("box", "add", name, f"127.0.0.1:{self.ports[name]}", *key, status=1)
             self.assertIn("it is there, and refuses this controller", said)
-        self.assertEqual([box["name"] for box in self.ask("box", "list")], ["oak"])
+        self.assertEqual([box["name"] for box in self.ask("box", "list", *key)], ["oak"])
 
     def test_the_controller_leaves_when_asked_to(self):
         self.make_volume()
