@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The boxes of a controller: added and removed, up and down, known to each other, and kept ready
-// for when another fails.
+// The boxes of a controller: added and removed, up and down, and known to each other.
 #include <algorithm>
 #include <cerrno>
 
@@ -161,6 +160,9 @@ void ControllerNode::remove_box(const std::string& name, Told told) {
              box_records_.erase(identity);
              spares_.erase(identity);
              acquaintances_.erase(identity);
+             std::erase_if(stand_ins_, [&](const auto& each) {
+                 return each.first == identity || each.second == identity;
+             });
              troubles_.erase(box_name(identity));
              for (const auto& [each, volume] : volumes_) volume->box_down(identity);
              if (auto found = boxes_.find(identity); found != boxes_.end()) {
@@ -242,6 +244,7 @@ void ControllerNode::box_up(ControllerBox& box) {
     for (const auto& [number, adding] : adding_)
         if (adding->box.get() == &box) return adding->keeping ? void() : keep_box(number);
     troubles_.erase(box.name());
+    stand_ins_.erase(*box.identity());  // it has what nobody else was given
     note("", box.name(), "up");
     for (const auto& [volume, part] : box.facts()->left_out)
         note(volumes_.contains(volume) ? name_of(volume) : "", box.name(),
@@ -261,9 +264,11 @@ void ControllerNode::box_down(ControllerBox& box, const std::string& why) {
                 return look_who_is_there(number, *lost);
             return added(number, why);
         }
-    // A box that is away is looked for again and again: that is told once.
-    if (auto [said, first] = troubles_.try_emplace(box.name()); first || said->second != why) {
-        said->second = why;
+    // A box that is away is looked for again and again, and found missing in other ways: first its
+    // session ends, then nothing listens. That is one fact, and told once.
+    const auto fact = box.unreached() ? std::string("it cannot be reached") : why;
+    if (auto [said, first] = troubles_.try_emplace(box.name()); first || said->second != fact) {
+        said->second = fact;
         note("", box.name(), "down: " + why);
     }
     if (!box.identity()) return;
@@ -346,93 +351,6 @@ void ControllerNode::make_part(ControllerBox& box, const wire::ArraySuperblock& 
                      acquaint(volume, [told, answer] { told(answer); });
                  });
              });
-}
-
-// --------------------------------------------------------------------------------------- spares
-
-void ControllerNode::spare_wanted(ControllerVolume& volume, std::uint8_t place) {
-    spares_wanted_.insert({volume.identity(), place});
-    world_.defer([this, alive = alive_] {
-        if (*alive) look_at_spares();
-    });
-}
-
-/// What they said when they came may be of long ago, and one that does not answer is about to go.
-void ControllerNode::look_at_spares() {
-    auto answered = std::make_shared<std::set<wire::BoxIdentity>>();
-    auto round = Round::make([this, answered, alive = alive_] {
-        if (*alive) give_spares(*answered);
-    });
-    for (const auto& each : spares_)
-        if (auto* box = find_box(each); box != nullptr && box->is_up())
-            box->describe([each, answered, step = round->step()](bool well) {
-                if (well) answered->insert(each);
-                step();
-            });
-    round->end();
-}
-
-void ControllerNode::give_spares(const std::set<wire::BoxIdentity>& answered) {
-    for (auto wanted = spares_wanted_.begin(); wanted != spares_wanted_.end();) {
-        auto volume = volumes_.find(wanted->first);
-        auto spare = std::ranges::find_if(spares_, [&](const auto& each) {
-            const auto* box = find_box(each);
-            if (box == nullptr || !box->is_up() || is_member(each) || !answered.contains(each))
-                return false;
-            // One that had a place there before has a part that must go first.
-            return volume == volumes_.end() || (!box->facts()->parts.contains(wanted->first) &&
-                                                !box->facts()->keeps_unread(wanted->first) &&
-                                                !lacks_room_for_part(*box, *volume->second));
-        });
-        if (volume != volumes_.end() && spare == spares_.end()) {
-            ++wanted;
-            continue;
-        }
-        if (volume != volumes_.end()) {
-            const auto& members = volume->second->manager().volume().members;
-            const auto identity = *spare;
-            const bool absent = members[wanted->second].state == wire::ArrayMemberState::absent;
-            if (absent && volume->second->manager().replace(wanted->second, identity)) {
-                note(volume->second->name(), box_name(identity),
-                     "a spare, takes place " + std::to_string(wanted->second));
-                spares_.erase(identity);
-                keep({{spare_record_name(identity), std::nullopt}}, [](Result<void>) {});
-            }
-        }
-        wanted = spares_wanted_.erase(wanted);
-    }
-}
-
-void ControllerNode::add_spare(const std::string& name, Told told) {
-    auto* box = find_box(name);
-    if (box == nullptr) return told("there is no box " + name);
-    const auto identity = *box->identity();
-    if (spares_.contains(identity)) return told(name + " is a spare already");
-    if (is_member(identity)) return told(name + " is part of a volume");
-    keep({{spare_record_name(identity),
-           raid::encode_record(wire::ArraySpareRecord{.box = identity})}},
-         [this, identity, told = std::move(told), alive = alive_](Result<void> kept) {
-             if (!*alive) return;
-             if (!kept) return told("that could not be kept: " + to_text(kept.error()));
-             spares_.insert(identity);
-             note("", box_name(identity), "is a spare now");
-             look_at_spares();
-             told(std::nullopt);
-         });
-}
-
-void ControllerNode::remove_spare(const std::string& name, Told told) {
-    auto* box = find_box(name);
-    if (box == nullptr || !spares_.contains(*box->identity())) return told(name + " is no spare");
-    const auto identity = *box->identity();
-    keep({{spare_record_name(identity), std::nullopt}},
-         [this, identity, told = std::move(told), alive = alive_](Result<void> kept) {
-             if (!*alive) return;
-             if (!kept) return told("that could not be kept: " + to_text(kept.error()));
-             spares_.erase(identity);
-             note("", box_name(identity), "is no spare any more");
-             told(std::nullopt);
-         });
 }
 
 }  // namespace weft::node

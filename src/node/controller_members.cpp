@@ -180,8 +180,11 @@ std::vector<VolumeReport> ControllerNode::volumes() const {
                             .box_names = {},
                             .hosts = volume->hosts().size()};
         volume->count(report);
-        for (const auto& member : report.status.members)
+        const bool some_host = volume->has_host_here();
+        for (auto& member : report.status.members) {
+            member.misses_host = member.misses_host && some_host;  // who is gone is not missed
             report.box_names.push_back(box_name(member.box));
+        }
         reports.push_back(std::move(report));
     }
     std::ranges::sort(reports, {}, &VolumeReport::name);

@@ -127,7 +127,7 @@ void ControllerNode::remembered(Result<void> outcome) {
              std::to_string(static_cast<std::uint64_t>(epoch_)));
     if (auto opened = open(); !opened) return fail(opened.error());
     for (const auto& [identity, volume] : known->volumes) {
-        if (auto added = add_volume(volume, known->of_volumes[identity]); !added)
+        if (auto added = add_volume(volume, known->of_volumes[identity], [] {}); !added)
             return unreadable(raid::volume_record_name(identity), added.error());
     }
     for (const auto& [identity, record] : box_records_) {

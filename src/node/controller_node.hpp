@@ -171,7 +171,9 @@ private:
     void step_down_when_idle();
     void remembered(Result<void> outcome);
     Result<void> open();
-    Result<void> add_volume(const wire::ArrayVolume& volume, const raid::VolumeRecords& records);
+    /// `served`: its boxes have met, and those that are up are members that are up.
+    Result<void> add_volume(const wire::ArrayVolume& volume, const raid::VolumeRecords& records,
+                            std::function<void()> served);
     void added(std::uint64_t number, Refusal refusal);
     void keep_box(std::uint64_t number);
     void look_who_is_there(std::uint64_t number, Error why);
@@ -188,6 +190,14 @@ private:
     void later(Duration pause, std::function<void()> task);
     void look_at_spares();
     void give_spares(const std::set<wire::BoxIdentity>& answered);
+    using WantedPlace = std::pair<wire::VolumeIdentity, std::uint8_t>;
+    /// The box that shall have the place; none that is there can.
+    std::optional<wire::BoxIdentity> spare_for(const ControllerVolume& volume,
+                                               const wire::BoxIdentity& lost,
+                                               const std::set<wire::BoxIdentity>& answered);
+    bool can_take_place(const ControllerVolume& volume, const wire::BoxIdentity& box) const;
+    std::uint64_t promised_bytes(const ControllerBox& box) const;
+    void give_spare(ControllerVolume& volume, std::uint8_t place, const wire::BoxIdentity& box);
     /// Boxes of one volume are to know each other; told when all that are up do.
     void acquaint(const wire::ArrayVolume& volume, std::function<void()> told);
     const ArraySecret& secret_of(const wire::BoxIdentity& one, const wire::BoxIdentity& other);
@@ -247,13 +257,17 @@ private:
     std::map<wire::BoxIdentity, std::unique_ptr<ControllerBox>> boxes_;
     std::map<std::uint64_t, std::shared_ptr<Adding>> adding_;
     std::uint64_t adding_number_ = 0;
-    std::map<std::string, std::string> troubles_;  ///< of boxes that are down, as last told
+    std::map<std::string, std::string> troubles_;  ///< of boxes that are down: the fact last told
     std::set<wire::BoxIdentity> spares_;
     std::map<wire::VolumeIdentity, std::unique_ptr<ControllerVolume>> volumes_;
     std::vector<std::unique_ptr<ControllerVolume>> leaving_;  ///< deleted, and not yet idle
     std::vector<std::shared_ptr<std::unique_ptr<Timer>>> timers_;
     std::set<std::string> names_taken_;  ///< by volumes that are being made
-    std::set<std::pair<wire::VolumeIdentity, std::uint8_t>> spares_wanted_;
+    std::set<WantedPlace> spares_wanted_;
+    /// Boxes that were spares, by the lost box of which they have taken a place: they get its
+    /// places in other volumes, too.
+    std::map<wire::BoxIdentity, wire::BoxIdentity> stand_ins_;
+    std::map<WantedPlace, wire::BoxIdentity> promised_;  ///< places given whose part is to come
     std::map<wire::BoxIdentity, std::set<wire::BoxIdentity>> acquaintances_;
     std::map<BoxPair, ArraySecret> secrets_;
     struct Admitted {

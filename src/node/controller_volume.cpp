@@ -61,7 +61,8 @@ ControllerVolume::ControllerVolume(const Surroundings& around,
           deadline_changed();
       })),
       host_timer_(around.world.make_timer([this] { look_after_hosts(); })),
-      watch_timer_(around.world.make_timer([this] { look_for_silent_boxes(); })) {
+      watch_timer_(around.world.make_timer([this] { look_for_silent_boxes(); })),
+      cut_off_timer_(around.world.make_timer([this] { tell_cut_offs(); })) {
     disk_.on_end([this](const SlowOperation& each) { note_slow(each); });
     if (around.links)
         disk_.on_lent([links = around.links](SteeringTag tag) { links->take_back_later(tag); });
@@ -180,6 +181,13 @@ void ControllerVolume::needs_spare(std::uint8_t place) {
 
 void ControllerVolume::event(const raid::VolumeEvent& event) {
     if (event.kind == raid::VolumeEventKind::grown) disk_.set_size(manager_.size());
+    if (event.kind == raid::VolumeEventKind::host_cut_off) return hold_cut_off(event);
+    const auto held =
+        std::ranges::find(cut_offs_, event.box, [](const auto& each) { return each.event.box; });
+    if (event.kind == raid::VolumeEventKind::host_reached && held != cut_offs_.end()) {
+        cut_offs_.erase(held);  // nobody has heard of it yet
+        return;
+    }
     around_.office.happened(*this, event);
 }
 

@@ -102,11 +102,18 @@ public:
     void box_down(const wire::BoxIdentity& box);
 
     std::vector<HostReport> hosts() const;
+    /// One of them has a session with us at this moment.
+    bool has_host_here() const;
     /// Fills in what is counted.
     void count(VolumeReport& report) const;
     std::vector<SlowOperation> slow_operations() const;
 
 private:
+    /// That a box does not reach a host, until it is known whether the host has gone.
+    struct HeldCutOff {
+        raid::VolumeEvent event;
+        std::set<wire::HostSession> hosts;  ///< of which requests were under way
+    };
     /// A host's request, from its command to its answer; or longer, if nobody waits for that.
     class HostCommand final : public raid::HostRequest {
     public:
@@ -158,6 +165,9 @@ private:
     void over(HostCommand& command, Result<void> outcome);
     void dismiss(wire::HostSession session);
     void look_after_hosts();
+    bool is_here(const Host& host) const;
+    void hold_cut_off(const raid::VolumeEvent& event);
+    void tell_cut_offs();
     void follow_members();
     SlowOperation report(const HostCommand& command, bool under_way) const;
     void note_slow(SlowOperation operation);
@@ -179,6 +189,8 @@ private:
     std::unique_ptr<Timer> timer_;
     std::unique_ptr<Timer> host_timer_;
     std::unique_ptr<Timer> watch_timer_;
+    std::unique_ptr<Timer> cut_off_timer_;
+    std::vector<HeldCutOff> cut_offs_;  ///< one for each box at most
     bool watching_ = false;
     std::set<wire::BoxIdentity> silent_;  ///< people were told
     VolumeRoster roster_;

@@ -36,6 +36,7 @@ HostOutcome outcome_of(const Result<void>& outcome) {
 
 constexpr Duration look_at_hosts = std::chrono::seconds(5);
 constexpr Duration host_patience = std::chrono::seconds(120);
+constexpr Duration cut_off_doubt = std::chrono::seconds(1);
 constexpr Duration look_for_silence = std::chrono::seconds(1);
 constexpr Duration silence = std::chrono::seconds(2);  ///< of a box that is asked for something
 
@@ -181,11 +182,7 @@ void ControllerVolume::look_after_hosts() {
     const auto now = around_.world.now();
     std::vector<wire::HostSession> gone;
     for (auto& [session, host] : hosts_) {
-        const bool here =
-            std::ranges::any_of(around_.server.node().sessions(), [&host = host](const auto& each) {
-                return each->nexus() != nullptr && host.is(each->nexus()->name());
-            });
-        if (here)
+        if (is_here(host))
             host.lost_at.reset();
         else if (!host.lost_at)
             host.lost_at = now;
@@ -194,6 +191,36 @@ void ControllerVolume::look_after_hosts() {
     }
     for (auto session : gone) dismiss(session);
     if (!hosts_.empty()) host_timer_->set(now + look_at_hosts);
+}
+
+bool ControllerVolume::has_host_here() const {
+    return std::ranges::any_of(hosts_, [&](const auto& each) { return is_here(each.second); });
+}
+
+bool ControllerVolume::is_here(const Host& host) const {
+    return std::ranges::any_of(around_.server.node().sessions(), [&](const auto& each) {
+        return each->nexus() != nullptr && host.is(each->nexus()->name());
+    });
+}
+
+/// A host that has died is missed by boxes first, which are quicker to look for it. Then it is no
+/// link that is broken, and people are not sent to look at their network.
+void ControllerVolume::hold_cut_off(const raid::VolumeEvent& event) {
+    HeldCutOff held{event, {}};
+    for (const auto& command : commands_) held.hosts.insert(command->session);
+    std::erase_if(cut_offs_, [&](const auto& each) { return each.event.box == event.box; });
+    if (cut_offs_.empty()) cut_off_timer_->set(around_.world.now() + cut_off_doubt);
+    cut_offs_.push_back(std::move(held));
+}
+
+void ControllerVolume::tell_cut_offs() {
+    for (const auto& held : std::exchange(cut_offs_, {})) {
+        const bool host_is_gone = std::ranges::any_of(held.hosts, [&](auto session) {
+            const auto host = hosts_.find(session);
+            return host == hosts_.end() || !is_here(host->second);
+        });
+        if (!host_is_gone) around_.office.happened(*this, held.event);
+    }
 }
 
 void ControllerVolume::dismiss(wire::HostSession session) {

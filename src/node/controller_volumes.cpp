@@ -50,7 +50,8 @@ ControllerVolume* ControllerNode::find_volume(const std::string& name) {
 }
 
 Result<void> ControllerNode::add_volume(const wire::ArrayVolume& volume,
-                                        const raid::VolumeRecords& records) {
+                                        const raid::VolumeRecords& records,
+                                        std::function<void()> served) {
     const bool reachable = links_ && admitted_.contains(own_session);
     auto made = std::make_unique<ControllerVolume>(
         ControllerVolume::Surroundings{.world = world_,
@@ -66,12 +67,12 @@ Result<void> ControllerNode::add_volume(const wire::ArrayVolume& volume,
         volumes_.erase(volume.volume);
         return started;
     }
-    acquaint(volume, [this, identity = volume.volume, alive = alive_] {
+    acquaint(volume, [this, identity = volume.volume, served = std::move(served), alive = alive_] {
         if (!*alive) return;
-        auto found = volumes_.find(identity);
-        if (found == volumes_.end()) return;
-        for (const auto& [each, box] : boxes_)
-            if (box->is_up()) found->second->box_up(*box);
+        if (auto found = volumes_.find(identity); found != volumes_.end())
+            for (const auto& [each, box] : boxes_)
+                if (box->is_up()) found->second->box_up(*box);
+        served();
     });
     return {};
 }
@@ -190,14 +191,16 @@ void ControllerNode::parts_created(const std::shared_ptr<Creation>& creation) {
            raid::encode_record(creation->volume)}},
          [this, creation, name, fail, alive = alive_](Result<void> kept) {
              if (!*alive) return;
-             if (kept) kept = add_volume(creation->volume, {});
+             // It is told when its members are up: who looks at it then sees them so.
+             if (kept)
+                 kept = add_volume(creation->volume, {},
+                                   [creation] { creation->told(creation->refusal); });
              if (!kept) {
                  creation->refusal = "it could not be kept: " + to_text(kept.error());
                  return fail();
              }
              names_taken_.erase(name);
              note(name, "", "created");
-             creation->told(std::nullopt);
          });
 }
 
@@ -352,10 +355,9 @@ void ControllerNode::assemble_volume(const std::string& name, bool force, Told t
          [this, volume, name, told = std::move(told), alive = alive_](Result<void> kept) {
              if (!*alive) return;
              names_taken_.erase(name);
-             if (kept) kept = add_volume(volume, {});
+             if (kept) kept = add_volume(volume, {}, [told] { told(std::nullopt); });
              if (!kept) return told("it could not be kept: " + to_text(kept.error()));
              note(name, "", "assembled from its boxes");
-             told(std::nullopt);
          });
 }
 

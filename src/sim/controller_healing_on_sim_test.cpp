@@ -91,6 +91,99 @@ TEST(ControllerHealing, GivesASpareThePlaceOfABoxThatStaysAway) {
     });
 }
 
+std::vector<std::string> boxes_of(ArrayCluster& array, const std::string& volume) {
+    for (const auto& each : array.controller->volumes())
+        if (each.name == volume) return each.box_names;
+    return {};
+}
+
+std::size_t events_about(ArrayCluster& array, const std::string& box, const std::string& begins) {
+    const auto& events = array.controller->events().events();
+    return static_cast<std::size_t>(std::ranges::count_if(events, [&](const auto& each) {
+        return each.box == box && each.what.starts_with(begins);
+    }));
+}
+
+TEST(ControllerHealing, GivesASpareThePlacesOfABoxInAllItsVolumes) {
+    test::for_each_seed(4, [](std::uint64_t seed) {
+        ScribbledArray array(seed);
+        ASSERT_FALSE(
+            array.create("music", Level::raid5, {"ash", "oak", "elm"}, 16u << 10, 1 << 20));
+        ASSERT_FALSE(array.create("films", Level::mirror, {"oak", "elm"}, 16u << 10, 1 << 20));
+        ASSERT_FALSE(array.create("news", Level::mirror, {"fir", "ash"}, 16u << 10, 1 << 20));
+        array.add_box("bay");
+        array.add_box("cot");
+        for (const auto* name : {"bay", "cot"})
+            ASSERT_FALSE(array.refusal_of(
+                [&](auto told) { array.controller->add_spare(name, std::move(told)); }));
+        array.cut_power("ash");
+        ASSERT_TRUE(array.becomes("photos", VolumeState::healthy));
+        ASSERT_TRUE(array.becomes("music", VolumeState::healthy));
+        ASSERT_TRUE(array.becomes("news", VolumeState::healthy));
+        const auto stand_in = boxes_of(array, "photos")[2];
+        EXPECT_TRUE(stand_in == "bay" || stand_in == "cot");
+        EXPECT_EQ(boxes_of(array, "music")[0], stand_in) << "one box for the one that is lost";
+        EXPECT_EQ(boxes_of(array, "news")[1], stand_in);
+        EXPECT_EQ(boxes_of(array, "films"), (std::vector<std::string>{"oak", "elm"}));
+        for (const auto& box : array.controller->boxes())
+            EXPECT_EQ(box.spare, box.name != stand_in && (box.name == "bay" || box.name == "cot"));
+        array.scrub_finds_nothing();
+        array.check();
+    });
+}
+
+TEST(ControllerHealing, GivesASpareNoMorePlacesThanItHasRoomFor) {
+    test::for_each_seed(4, [](std::uint64_t seed) {
+        ScribbledArray array(seed);
+        ASSERT_FALSE(
+            array.create("music", Level::raid5, {"ash", "oak", "elm"}, 16u << 10, 6 << 20));
+        array.box_size = 9u << 20;  // a part of either is 6 MiB and some
+        array.add_box("bay");
+        ASSERT_FALSE(array.refusal_of(
+            [&](auto told) { array.controller->add_spare("bay", std::move(told)); }));
+        array.cut_power("ash");
+        auto healthy = [&](const std::string& name) {
+            return array.status(name).state == VolumeState::healthy;
+        };
+        ASSERT_TRUE(array.run_until([&] { return healthy("photos") != healthy("music"); }));
+        array.world.run_for(30s);
+        EXPECT_NE(healthy("photos"), healthy("music")) << "there is no room for both";
+        array.add_box("cot");
+        ASSERT_FALSE(array.refusal_of(
+            [&](auto told) { array.controller->add_spare("cot", std::move(told)); }));
+        ASSERT_TRUE(array.run_until([&] { return healthy("photos") && healthy("music"); }));
+        array.scrub_finds_nothing();
+        array.check();
+    });
+}
+
+TEST(ControllerHealing, TellsOnceThatABoxIsAway) {
+    ScribbledArray array(3);
+    array.cut_power("elm");
+    array.scribble(5);
+    array.world.run_for(60s);
+    EXPECT_EQ(events_about(array, "elm", "down: "), 1u);
+    array.start_box("elm");
+    ASSERT_TRUE(array.becomes("photos", VolumeState::healthy));
+    EXPECT_EQ(events_about(array, "elm", "up"), 1u);
+    array.cut_power("elm");
+    array.scribble(5);
+    array.world.run_for(60s);
+    EXPECT_EQ(events_about(array, "elm", "down: "), 2u) << "that is another time";
+    array.check();
+}
+
+TEST(ControllerHealing, ShowsTheMembersOfANewVolumeUp) {
+    test::for_each_seed(20, [](std::uint64_t seed) {
+        ScribbledArray array(seed);
+        array.add_box("bay");
+        ASSERT_FALSE(
+            array.create("music", Level::raid5, {"bay", "oak", "elm"}, 16u << 10, 1 << 20));
+        for (const auto& member : array.status("music").members)
+            EXPECT_TRUE(member.up) << int{member.place};
+    });
+}
+
 TEST(ControllerHealing, ReplacesABoxOnRequestAndLetsItGo) {
     test::for_each_seed(4, [](std::uint64_t seed) {
         ScribbledArray array(seed);

@@ -32,8 +32,8 @@ class Corner(unittest.TestCase):
         self.cluster = Cluster(WEFT, self.path)
         self.addCleanup(self.cluster.stop)
 
-    def start(self, listen="127.0.0.1:0", size="64M"):
-        self.cluster.start_controller(listen)
+    def start(self, listen="127.0.0.1:0", size="64M", *more):
+        self.cluster.start_controller(listen, *more)
         for name in BOXES:
             self.cluster.start_box(name, size)
             self.cluster.add_box(name)
@@ -129,6 +129,27 @@ class Corner(unittest.TestCase):
             self.create("--size", "1T")
         with self.assertRaisesRegex(Failed, "a volume of no size is of no use"):
             self.create("--size", "0")
+
+    def events(self):
+        return [event["what"] for event in self.cluster.tell("events")]
+
+    def test_a_host_that_is_killed_is_no_broken_link(self):
+        self.start()
+        self.create("--size", "16M")
+        octets = self.path / "octets"
+        octets.write_bytes(os.urandom(12 * MIB))
+        for _ in range(3):
+            self.attach()
+            writing = subprocess.Popen(
+                ["sh", "-c", 'while nbdcopy --requests=64 "$0" "$1"; do :; done', octets, self.uri],
+                stderr=subprocess.DEVNULL)
+            time.sleep(1)
+            self.cluster.hosts.pop("host").kill()
+            writing.wait(PATIENCE)
+            time.sleep(3)
+        self.assertEqual([what for what in self.events() if "does not reach a host" in what], [])
+        self.assertEqual([member["box"] for member in self.cluster.status(VOLUME)["members"]
+                          if member["misses_host"]], [])
 
     def test_a_host_hears_from_a_standby_that_it_is_one(self):
         self.start()
