@@ -37,6 +37,15 @@ int ArrayWishes::do_it(const json& request, const std::string& sentence) const {
     return done;
 }
 
+void declare_host_connections(CLI::App& options, std::size_t& most) {
+    options
+        .add_option("--host-connections", most,
+                    "connections from one address, and sessions of one initiator with one target, "
+                    "at a time; more are refused")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 1024));
+}
+
 std::uint64_t size_of(const std::string& text) {
     auto size = parse_size(text);
     if (!size) throw Misuse{why_no_size(text)};

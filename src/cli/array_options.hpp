@@ -21,6 +21,10 @@ struct ArrayWishes {
     int do_it(const nlohmann::json& request, const std::string& sentence) const;
 };
 
+/// What one machine may have open at a controller or box, if nothing else is said.
+inline constexpr std::size_t host_connections_usual = 128;
+void declare_host_connections(CLI::App& options, std::size_t& most);
+
 /// A size, or a Misuse.
 std::uint64_t size_of(const std::string& text);
 /// Of a volume: not 0.

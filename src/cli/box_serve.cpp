@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error_text.hpp"
+#include "cli/array_options.hpp"
 #include "cli/command.hpp"
 #include "cli/exporting.hpp"
 #include "cli/management.hpp"
@@ -28,6 +29,7 @@ struct Wishes {
     std::string name, folder, size, listen, key;
     std::string files = "auto";
     std::string group_commit = "on";
+    std::size_t host_connections = host_connections_usual;
     bool as_json = false;
 };
 
@@ -113,6 +115,7 @@ int box_serve(const Command& self, const Arguments& arguments) {
         .add_option("--group-commit", wishes.group_commit,
                     "off: no two writes share a write to a journal; for measuring alone")
         ->check(CLI::IsMember({"on", "off"}));
+    declare_host_connections(options, wishes.host_connections);
     options.add_flag("--json", wishes.as_json, "news as JSON lines");
     if (auto leave = parse(self, options, arguments)) return *leave;
     const auto size = parse_size(wishes.size);
@@ -134,7 +137,8 @@ int box_serve(const Command& self, const Arguments& arguments) {
                        .size = *size,
                        .room = [&wishes] { return linux::room_for_disk_files(wishes.folder); },
                        .key = key,
-                       .group_commit = wishes.group_commit == "on"});
+                       .group_commit = wishes.group_commit == "on",
+                       .server = {.connections_per_host_max = wishes.host_connections}});
     box.on_event([&](const std::string& what) {
         print_news(wishes.as_json ? show_json({{"event", "news"}, {"what", what}})
                                   : show_foreign(what));

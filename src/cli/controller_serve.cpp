@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error_text.hpp"
+#include "cli/array_options.hpp"
 #include "cli/command.hpp"
 #include "cli/controller_desk.hpp"
 #include "cli/exporting.hpp"
@@ -23,6 +24,7 @@ using nlohmann::json;
 struct Wishes {
     std::string state, etcd, etcd_prefix = "weft/", listen, reach, key, data_path = "third-party";
     double lease_seconds = 5;
+    std::size_t host_connections = host_connections_usual;
     bool standby = false;
     bool as_json = false;
 };
@@ -126,6 +128,7 @@ node::ControllerNode::Options node_options(const Wishes& wishes, Ended before) {
     if (!wishes.reach.empty())
         options.reach = parse_tcp(wishes.reach).value_or(Address::tcp(wishes.reach, 0));
     options.key = read_key(wishes.key);
+    options.server.connections_per_host_max = wishes.host_connections;
     options.in_band = wishes.data_path == "inband";
     // All a box has: the more writes are under way, the more of them share a wait for its disk.
     options.volume.windows = node::BoxWindows::Options{}.windows;
@@ -254,6 +257,7 @@ int controller_serve(const Command& self, const Arguments& arguments) {
         .add_option("--data-path", wishes.data_path,
                     "third-party: data goes between hosts and boxes; inband: by way of here")
         ->check(CLI::IsMember({"third-party", "inband"}));
+    declare_host_connections(options, wishes.host_connections);
     options.add_flag("--json", wishes.as_json, "say what happens as JSON, a line each");
     if (auto leave = parse(self, options, arguments)) return *leave;
     if (wishes.state.empty() && wishes.etcd.empty())

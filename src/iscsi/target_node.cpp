@@ -193,7 +193,12 @@ std::optional<LoginSeat> TargetNode::seat_in_session(const LoginName& name,
 }
 
 LoginSeat TargetNode::seat_in_new_session(const LoginName& name, const Terms& terms) {
-    if (sessions_.size() >= options_.sessions)
+    const auto own = std::ranges::count_if(sessions_, [&](const auto& each) {
+        return each->name().initiator_name == name.initiator_name &&
+               each->name().target_name == name.target_name;
+    });
+    if (sessions_.size() >= options_.sessions ||
+        static_cast<std::size_t>(own) >= options_.sessions_per_initiator)
         return {.status = wire::LoginStatus::out_of_resources};
     OfferedTarget* target = nullptr;
     scsi::Nexus* nexus = nullptr;

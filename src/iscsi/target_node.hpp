@@ -76,6 +76,7 @@ public:
         /// Who may discover: the same rules as for a target.
         TargetRules discovery{};
         std::size_t sessions = sessions_max;
+        std::size_t sessions_per_initiator = sessions_max;  ///< of one name, with one target
         std::function<Instant()> now;
         /// Calls the function soon, and not from inside.
         std::function<void(std::function<void()>)> defer;

@@ -230,6 +230,13 @@ void BoxNode::start_serving() {
             event.kind == ArrayLinks::Event::Kind::failed)
             tell("a connection for transfers did not come about: " + event.why);
     });
+    // Whoever is refused comes again, and often: that is told now and then.
+    server_.on_event([this, again = Instant{}](const IscsiServer::Event& event) mutable {
+        const auto refusal = IscsiServer::refusal_in(event);
+        if (!refusal || world_.now() < again) return;
+        again = world_.now() + IscsiServer::refusal_pause;
+        tell(*refusal);
+    });
     const auto target = wire::box_target_name(facts_.name);
     iscsi::TargetRules rules{.alias = "box " + facts_.name};
     if (!options_.key.empty()) {

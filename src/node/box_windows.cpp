@@ -33,7 +33,7 @@ Buffer BoxWindows::landing(std::uint32_t window) {
     return {memory_.get() + windows_end + std::size_t{window} * landing_size, landing_size};
 }
 
-/// The keys of a window count with the transactions, and are not left to chance: one by chance would
+/// The keys of a window count with the transactions and are not left to chance: one by chance would
 /// open a dead tag again once in 256 times. What nobody can guess is the index, which only parties
 /// of the array are told.
 SteeringTag BoxWindows::tag_of(std::uint32_t window) const {

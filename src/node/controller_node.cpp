@@ -61,6 +61,7 @@ ControllerNode::ControllerNode(World& world, raid::MetadataStore& store, Options
               [this](auto changes, auto told) { keep(std::move(changes), std::move(told)); }) {
     if (auto* device = server_->rdma_device())
         links_ = std::make_unique<ArrayLinks>(world, *device, ArrayLinks::Options{});
+    server_->on_event([this](const IscsiServer::Event& event) { hear(event); });
     server_->on_rdma_request([this](std::unique_ptr<verbs::ConnectionRequest>& request) {
         if (links_ && ArrayLinks::is_greeting(request->private_data()))
             links_->take(std::move(request));
@@ -71,6 +72,7 @@ ControllerNode::~ControllerNode() {
     *alive_ = false;
     step_down_timer_.reset();
     server_->on_rdma_request({});
+    server_->on_event({});
     for (auto& timer : timers_) timer->reset();
     // What is told on the way finds no box any more; transfers end before what they are about, and
     // who waited for them begins none.
@@ -194,6 +196,15 @@ void ControllerNode::happened(const ControllerVolume& volume, const raid::Volume
     const bool about_a_box = event.box != wire::BoxIdentity{};
     note(volume.name(), about_a_box ? box_name(event.box) : "", what);
     if (event.kind == raid::VolumeEventKind::deposed) lease_.depose();
+}
+
+/// Whoever is refused comes again, and often: that is told now and then.
+void ControllerNode::hear(const IscsiServer::Event& event) {
+    const auto refusal = IscsiServer::refusal_in(event);
+    const auto now = world_.now();
+    if (!refusal || !in_office() || now < next_refusal_) return;
+    next_refusal_ = now + IscsiServer::refusal_pause;
+    note("", "", *refusal);
 }
 
 // ---------------------------------------------------------------------------------------- hosts

@@ -232,6 +232,7 @@ private:
     void give_place(const std::string& volume, const std::string& member, const std::string& box,
                     const Told& told);
     void note(const std::string& volume, const std::string& box, const std::string& what);
+    void hear(const IscsiServer::Event& event);
     void forget_later(std::unique_ptr<ControllerBox> box);
 
     World& world_;
@@ -279,6 +280,7 @@ private:
     std::map<wire::HostSession, Admitted> admitted_;
     std::uint32_t sessions_ = 0;
     std::size_t commits_ = 0;
+    Instant next_refusal_{};  ///< is not told of before
     EventBook events_;
     std::function<void(const std::string&)> waiting_;
     std::function<void()> hear_deposed_;

@@ -74,6 +74,8 @@ public:
         std::vector<std::unique_ptr<BoxWindows>>* spare_windows = nullptr;
     };
     static constexpr std::size_t host_commands_max = 1024;
+    /// Of one initiator name, the volume's own limit: no host takes the places of all others.
+    static constexpr std::size_t sessions_per_host_max = 32;
     static constexpr std::size_t slow_kept = 128;
     static constexpr Duration slow = std::chrono::milliseconds(500);
 
@@ -166,6 +168,7 @@ private:
     void dismiss(wire::HostSession session);
     void look_after_hosts();
     bool is_here(const Host& host) const;
+    bool has_room_for(const std::string& initiator);
     void hold_cut_off(const raid::VolumeEvent& event);
     void tell_cut_offs();
     void follow_members();

@@ -138,6 +138,7 @@ void ControllerVolume::hello(scsi::VendorCall& call) {
     if (auto found = hosts_.find(said->previous);
         found != hosts_.end() && found->second.initiator == sender.initiator)
         dismiss(said->previous);
+    if (!has_room_for(sender.initiator)) return answer(call, HostOutcome::later, 0);
     const auto ticket = ++greeting_;
     greetings_[ticket] = &call;
     const auto asked = host.admission;
@@ -195,6 +196,21 @@ void ControllerVolume::look_after_hosts() {
 
 bool ControllerVolume::has_host_here() const {
     return std::ranges::any_of(hosts_, [&](const auto& each) { return is_here(each.second); });
+}
+
+/// Where a host has too many sessions, the oldest of those whose connection is over makes room.
+bool ControllerVolume::has_room_for(const std::string& initiator) {
+    std::size_t own = 0;
+    std::optional<wire::HostSession> over;
+    for (const auto& [session, host] : hosts_) {
+        if (host.initiator != initiator) continue;
+        ++own;
+        if (!over && !is_here(host)) over = session;
+    }
+    if (own < sessions_per_host_max) return true;
+    if (!over) return false;
+    dismiss(*over);
+    return true;
 }
 
 bool ControllerVolume::is_here(const Host& host) const {

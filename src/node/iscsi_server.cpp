@@ -54,6 +54,7 @@ IscsiServer::IscsiServer(World& world, Options options)
              .idle_bytes = options.idle_buffer_bytes}),
       node_({.wishes = options.wishes,
              .discovery = options.discovery,
+             .sessions_per_initiator = options.connections_per_host_max,
              .now = [&world] { return world.now(); },
              .defer = [&world](std::function<void()> task) { world.defer(std::move(task)); },
              .chance =
@@ -189,16 +190,37 @@ Result<Address> IscsiServer::listen(const Address& address) {
     return listeners_.back()->address();
 }
 
-bool IscsiServer::has_room(const std::string& peer) {
+bool IscsiServer::has_room(const Address& remote, const std::string& peer) {
     // An unfinished login may be more than one: who was silent so far may begin at any moment.
-    if (make_room(connections_, {options_.connections_max, iscsi::logins_max})) return true;
-    tell({.kind = Event::Kind::refused, .peer = peer, .fault = Error{.code = Code::exhausted}});
+    const ConnectionRoom room{.connections_max = options_.connections_max,
+                              .handshakes_max = iscsi::logins_max,
+                              .of_one_peer_max = options_.connections_per_host_max};
+    const auto admission = make_room(connections_, room, [&](const Connection& each) {
+        return each.engine->origin().remote.host == remote.host;
+    });
+    if (admission == Admission::granted) return true;
+    const bool of_one = admission == Admission::too_many_of_one_peer;
+    tell({.kind = Event::Kind::refused,
+          .peer = peer,
+          .fault = Error{.code = Code::exhausted},
+          .why = of_one ? remote.host + " has " + std::to_string(room.of_one_peer_max) +
+                              " connections already, and may not have more"
+                        : "there are " + std::to_string(room.connections_max) +
+                              " connections already"});
     return false;
+}
+
+std::optional<std::string> IscsiServer::refusal_in(const Event& event) {
+    if (event.kind == Event::Kind::refused)
+        return "a connection from " + event.peer + " was refused: " + event.why;
+    if (event.kind == Event::Kind::left && event.status == wire::LoginStatus::out_of_resources)
+        return event.initiator + " at " + event.peer +
+               " was refused a session: it has as many as it may with one target, or all are taken";
+    return std::nullopt;
 }
 
 void IscsiServer::accepted(std::unique_ptr<Stream> stream) {
     ++accepted_;
-    if (!has_room(stream->peer())) return;
     if (!iser_ && !options_.json) return begin_tcp(std::move(stream), {});
     first_octets_.add(std::move(stream));
 }
@@ -223,6 +245,8 @@ IscsiServer::Place IscsiServer::add_connection(iscsi::Origin origin) {
 }
 
 void IscsiServer::begin_tcp(std::unique_ptr<Stream> stream, ConstBuffer read_already) {
+    // Not before it has spoken: whoever manages must get in where initiators do not.
+    if (!has_room(stream->remote(), stream->peer())) return;
     auto which = add_connection({stream->peer(), stream->local(), stream->remote()});
     which->stream = std::move(stream);
     which->tcp.emplace(*which->engine, [which] {
@@ -241,7 +265,7 @@ void IscsiServer::begin_iser(std::unique_ptr<verbs::ConnectionRequest> request) 
     bool bracketed = remote.host.find(':') != std::string::npos;
     auto peer =
         (bracketed ? "[" + remote.host + "]" : remote.host) + ":" + std::to_string(remote.port);
-    if (!has_room(peer)) return;
+    if (!has_room(remote, peer)) return;
     auto which = add_connection({peer, request->local(), remote, true});
     auto mover = iser_->accept(std::move(request), *which->engine);
     if (!mover) return which->engine->lost(mover.error());

@@ -23,6 +23,9 @@ class IscsiServer {
 public:
     struct Options {
         std::size_t connections_max = 1024;
+        /// What one machine may have of them, by its address; and the sessions with one target that
+        /// one initiator may have, by its name.
+        std::size_t connections_per_host_max = 1024;
         /// Payload held for all initiators together; devices that lend their memory need none.
         std::size_t buffer_bytes = 1u << 30;
         std::size_t idle_buffer_bytes = 64u << 20;
@@ -44,7 +47,13 @@ public:
         std::string target{};          ///< empty: discovery
         wire::LoginStatus status{};    ///< left: how its login ended
         std::optional<Error> fault{};  ///< left: why it was dropped, if it was
+        std::string why{};             ///< refused: a sentence
     };
+
+    /// Between two sentences that tell people of a refusal.
+    static constexpr Duration refusal_pause = std::chrono::seconds(60);
+    /// That somebody was kept out because too much was open already, a sentence; or none.
+    static std::optional<std::string> refusal_in(const Event& event);
 
     IscsiServer(World& world, Options options);
     IscsiServer(const IscsiServer&) = delete;
@@ -92,7 +101,7 @@ private:
     using Place = std::list<Connection>::iterator;
 
     void accepted(std::unique_ptr<Stream> stream);
-    bool has_room(const std::string& peer);
+    bool has_room(const Address& remote, const std::string& peer);
     Place add_connection(iscsi::Origin origin);
     void begin_tcp(std::unique_ptr<Stream> stream, ConstBuffer read_already);
     void begin_iser(std::unique_ptr<verbs::ConnectionRequest> request);

@@ -40,7 +40,10 @@ Result<Address> NbdServer::listen(const Address& address) {
 }
 
 void NbdServer::accepted(std::unique_ptr<Stream> stream) {
-    if (!make_room(connections_, {options_.connections_max, options_.handshakes_max})) {
+    const auto admission =
+        make_room(connections_, {options_.connections_max, options_.handshakes_max},
+                  [](const Connection&) { return false; });
+    if (admission != Admission::granted) {
         tell({Event::Kind::refused, stream->peer(), {}, Error{.code = Code::exhausted}});
         return;
     }

@@ -16,8 +16,10 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 from cluster import Cluster, Failed  # noqa: E402
+from iscsi_client import LOGGED_IN, Initiator  # noqa: E402
 from weft_export import WEFT  # noqa: E402
 
+OUT_OF_RESOURCES = 0x0302
 VOLUME = "photos"
 BOXES = ("oak", "elm", "ash")
 MIB = 1 << 20
@@ -150,6 +152,38 @@ class Corner(unittest.TestCase):
         self.assertEqual([what for what in self.events() if "does not reach a host" in what], [])
         self.assertEqual([member["box"] for member in self.cluster.status(VOLUME)["members"]
                           if member["misses_host"]], [])
+
+    def log_in(self, source, name, number=1):
+        """As an initiator of that name, at another address of this machine."""
+        initiator = Initiator(self.cluster.controller.address(), source=(source, 0))
+        self.addCleanup(initiator.close)
+        target = f"iqn.2026-11.io.weft:volume.{VOLUME}"
+        initiator.send(initiator.login_pdu([("InitiatorName", name), ("TargetName", target)],
+                                           isid=b"\x80\0\0\0\0" + bytes([number])))
+        return initiator
+
+    def test_one_host_takes_no_more_connections_than_it_may(self):
+        self.start("127.0.0.1:0", "64M", "--host-connections", "3")
+        self.create("--size", "16M")
+        by_address = [self.log_in("127.0.0.2", f"iqn.a{number}") for number in range(3)]
+        for each in by_address:
+            self.assertEqual(each.expect(LOGGED_IN).status, 0)
+        self.assertTrue(self.log_in("127.0.0.2", "iqn.a4").closed())
+        self.assertIn("127.0.0.2 has 3 connections already, and may not have more",
+                      "\n".join(self.events()))
+        by_name = [self.log_in(f"127.0.0.{number}", "iqn.b", number) for number in range(3, 7)]
+        self.assertEqual([each.expect(LOGGED_IN).status for each in by_name],
+                         [0, 0, 0, OUT_OF_RESOURCES])
+        by_address[0].close()
+        self.wait_for(lambda: self.is_logged_in(self.log_in("127.0.0.2", "iqn.a5")),
+                      "there is room for another")
+
+    @staticmethod
+    def is_logged_in(initiator):
+        try:
+            return initiator.expect(LOGGED_IN).status == 0
+        except (EOFError, ConnectionError):
+            return False
 
     def test_a_host_hears_from_a_standby_that_it_is_one(self):
         self.start()

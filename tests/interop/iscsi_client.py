@@ -46,9 +46,9 @@ class Pdu:
 
 
 class Initiator:
-    def __init__(self, portal, timeout=20):
+    def __init__(self, portal, timeout=20, source=None):
         host, port = portal.rsplit(":", 1)
-        self.socket = socket.create_connection((host, int(port)), timeout)
+        self.socket = socket.create_connection((host, int(port)), timeout, source)
         self.number = 100  # CmdSN
         self.status = 0  # ExpStatSN
         self.next_tag = 1
