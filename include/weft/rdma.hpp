@@ -38,6 +38,12 @@ struct ConnectionFacts {
     Address local, remote;
 };
 
+/// What has moved over a connection, its start-up included.
+struct ConnectionTraffic {
+    std::uint64_t octets_sent = 0;  ///< taken by the network
+    std::uint64_t octets_received = 0;
+};
+
 /// News of a connection, told from the world's loop. Destroying the connection here is fine.
 /// Whoever hears it lives as long as the connection: once that is destroyed, nothing is told.
 class ConnectionEvents {
@@ -62,6 +68,9 @@ public:
     virtual void disconnect() = 0;
     virtual ConstBuffer peer_private_data() const = 0;
     virtual const ConnectionFacts& facts() const = 0;
+    virtual ConnectionTraffic traffic() const = 0;
+    /// What the network says of its stream; none where it does not, or the stream is gone.
+    virtual std::optional<StreamCondition> condition() const = 0;
 };
 
 /// Someone wants a connection. Destroying it unanswered refuses it.

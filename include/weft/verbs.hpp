@@ -202,6 +202,21 @@ public:
     virtual Result<std::unique_ptr<MemoryWindow>> allocate_window(WindowKind kind) = 0;
 };
 
+/// The Terminate that ended a connection (RFC 5040 section 4.8): the fault, in the numbers that RFC
+/// gives, and what is quoted of the message it was found in.
+struct Termination {
+    enum class From : std::uint8_t { us, peer } from{};
+    enum class About : std::uint8_t { nothing, write, read, other } about{};
+    std::uint8_t layer = 0, error_type = 0, error_code = 0;
+    /// Of a Write where the segment at fault was to go, of a Read Request where it begins: memory
+    /// of the side that found the fault.
+    RemoteMemory target{};
+    std::uint32_t size = 0;  ///< of a Read Request
+
+    /// A steering tag did not allow what the message asked of it.
+    bool is_protection() const { return (layer == 0 || layer == 1) && error_type == 1; }
+};
+
 enum class QueuePairState : std::uint8_t { idle, running, closing, terminating, failed };
 
 class QueuePair {
@@ -230,6 +245,9 @@ public:
     virtual bool give_back(SteeringTag tag) = 0;
     /// What the peer may do here at most, whatever its tags open; at first everything.
     virtual void limit_peer(Rights rights) = 0;
+    /// The Terminate, sent or received, that ended its connection; none if that ended otherwise.
+    /// Until it is connected again. Known before any work is flushed for it.
+    virtual const std::optional<Termination>& termination() const = 0;
     /// From failed to idle: to be connected again. Completions not polled yet stay where they are.
     virtual Result<void> reset() = 0;
 };

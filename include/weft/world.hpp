@@ -66,6 +66,13 @@ protected:
     ~StreamEngine() = default;
 };
 
+/// How a stream's network is, as far as the system knows.
+struct StreamCondition {
+    Duration round_trip{};              ///< smoothed
+    std::uint64_t segments_sent = 0;    ///< with those that were sent again
+    std::uint64_t segments_resent = 0;  ///< because they, or their acknowledgement, were lost
+};
+
 /// The world's end of a connection. Destroying it closes at once; the engine hears nothing more.
 /// It may be destroyed at any time, also from inside a call the world makes to its engine.
 class Stream {
@@ -93,6 +100,8 @@ public:
     /// The most bytes that leave in one packet at present; 0 where there is no such thing, or
     /// nobody knows.
     virtual std::size_t segment_size() const = 0;
+    /// None where the system does not say.
+    virtual std::optional<StreamCondition> condition() const { return std::nullopt; }
     /// The octet of IP's header by which routers tell kinds of traffic apart, for the packets that
     /// leave from now on. A wish: where there are no packets, or it is not granted, nothing
     /// happens.

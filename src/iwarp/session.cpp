@@ -177,10 +177,10 @@ void Session::fail(Error why) {
         return;
     }
     auto control = control_of(why);
-    compose_terminate(control);
+    const auto quoted = compose_terminate(control);
     sender_.wind_up(Message{.opcode = wire::RdmapOpcode::terminate, .payload = {&body_source_, 1}});
     end();
-    owner_.session_failed(control, FaultOf::us, {});
+    owner_.session_failed(control, FaultOf::us, quoted);
 }
 
 /// The ready message had the first number of its queue, and is not the owner's.
@@ -197,7 +197,7 @@ Quoted Session::quoted_by_peer() const {
     return quoted;
 }
 
-void Session::compose_terminate(const wire::TerminateControl& control) {
+Quoted Session::compose_terminate(const wire::TerminateControl& control) {
     using enum wire::TerminateLayer;
     wire::Terminate terminate;
     terminate.control = control;
@@ -234,6 +234,11 @@ void Session::compose_terminate(const wire::TerminateControl& control) {
     auto size = wire::encode_terminate(terminate, terminate_body_);
     body_piece_ = terminate_body_;
     body_source_ = {MemoryRange({&body_piece_, 1}, 0, size), {}};
+    Quoted quoted;
+    if (!about_a_segment) return quoted;
+    if (auto header = wire::decode_segment(segment.header_octets)) quoted.header = *header;
+    if (terminate.control.read_request_included) quoted.read_request = terminate.read_request;
+    return quoted;
 }
 
 void Session::close() {

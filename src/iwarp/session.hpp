@@ -83,7 +83,8 @@ private:
     void end();
     Quoted quoted_by_peer() const;
     bool gives_way(Instant now);
-    void compose_terminate(const wire::TerminateControl& control);
+    /// What it quotes.
+    Quoted compose_terminate(const wire::TerminateControl& control);
 
     SessionOwner& owner_;
     const FpduBuffers& buffers_;

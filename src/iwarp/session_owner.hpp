@@ -28,7 +28,7 @@ struct ReceiveOutcome {
 };
 
 /// What a Terminate quotes of the message it is about, as far as it does. The number of an untagged
-/// message counts those of next_work() only.
+/// message of ours counts those of next_work() only.
 struct Quoted {
     std::optional<wire::Segment> header{};
     std::optional<wire::ReadRequest> read_request{};
@@ -58,7 +58,8 @@ public:
     /// The first whole FPDU of the peer has come: now a responder knows that the peer is ready.
     virtual void peer_spoke() = 0;
     /// The connection is over because of `why`, which a Terminate tells the peer; or, if it came
-    /// from the peer, which the peer's Terminate told us: then it may be about a message of ours.
+    /// from the peer, which the peer's Terminate told us: then `about` is a message of ours, else
+    /// one of the peer's.
     /// Called once, and nothing after it but work_sent(), for what the stream had already.
     virtual void session_failed(const wire::TerminateControl& why, FaultOf whose,
                                 const Quoted& about) = 0;

@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "base/check.hpp"
+#include "linux/stream_condition.hpp"
 #include "linux/system_error.hpp"
 
 namespace weft::linux {
@@ -28,6 +29,7 @@ public:
     Address local() const override { return connection_->local(); }
     Address remote() const override { return connection_->remote(); }
     std::size_t segment_size() const override { return connection_->segment_size(); }
+    std::optional<StreamCondition> condition() const override { return connection_->condition(); }
     void set_traffic_class(std::uint8_t octet) override { connection_->set_traffic_class(octet); }
 
 private:
@@ -108,6 +110,10 @@ std::size_t Connection::segment_size() const {
     // A Unix socket has no such option, and so no such size.
     if (::getsockopt(socket_.number(), IPPROTO_TCP, TCP_MAXSEG, &bytes, &size) < 0) return 0;
     return static_cast<std::size_t>(bytes);
+}
+
+std::optional<StreamCondition> Connection::condition() const {
+    return stage_ == Stage::open ? condition_of(socket_.number()) : std::nullopt;
 }
 
 void Connection::set_traffic_class(std::uint8_t octet) {

@@ -63,6 +63,7 @@ public:
     const Address& local() const { return local_; }
     const Address& remote() const { return remote_; }
     std::size_t segment_size() const;
+    std::optional<StreamCondition> condition() const;
     void set_traffic_class(std::uint8_t octet);
     /// The handle is gone: close, and call the engine no more.
     void abandon();

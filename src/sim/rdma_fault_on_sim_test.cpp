@@ -46,6 +46,28 @@ RemoteMemory of_nobody(RdmaSide&, RdmaSide&) {
     return {0, SteeringTag{0x7fffff00}};
 }
 
+/// Both sides know what the Terminate said: whose work it was, though that may have ended long ago.
+void expect_quoted(RdmaSide& intruder, RdmaSide& victim, Operation operation,
+                   const RemoteMemory& target) {
+    using verbs::Termination;
+    const auto &heard = intruder.queue_pair->termination(),
+               &said = victim.queue_pair->termination();
+    ASSERT_TRUE(heard && said);
+    EXPECT_EQ(heard->from, Termination::From::peer);
+    EXPECT_EQ(said->from, Termination::From::us);
+    for (const auto* each : {&*heard, &*said}) {
+        EXPECT_TRUE(each->is_protection());
+        const bool is_write = operation == Operation::write, is_read = operation == Operation::read;
+        EXPECT_EQ(each->about, is_write  ? Termination::About::write
+                               : is_read ? Termination::About::read
+                                         : Termination::About::other);
+        if (!is_write && !is_read) continue;
+        EXPECT_EQ(each->target.tag, target.tag);
+        EXPECT_EQ(each->target.address, target.address);
+        EXPECT_EQ(each->size, is_read ? 8u : 0u);
+    }
+}
+
 class RdmaFault : public test::RdmaTest, public testing::WithParamInterface<Attempt> {};
 
 TEST_P(RdmaFault, EndsItsOwnConnectionAndNothingElse) {
@@ -72,6 +94,8 @@ TEST_P(RdmaFault, EndsItsOwnConnectionAndNothingElse) {
     bool awaits = attempt.operation != Operation::write;
     EXPECT_EQ(intruder.ends(), awaits ? "1:remote_access 2:flushed" : "1:success 2:remote_access")
         << "a write has ended when TCP has it";
+    expect_quoted(intruder, victim, attempt.operation, target);
+    EXPECT_FALSE(friendly.queue_pair->termination());
     for (auto byte : victim.memory) ASSERT_EQ(byte, std::byte{});
     for (auto byte : bystander.memory) ASSERT_EQ(byte, std::byte{});
     for (auto byte : intruder.memory) ASSERT_EQ(byte, std::byte{0xee});

@@ -140,13 +140,17 @@ Buffer ConnectionObject::want() {
 }
 
 void ConnectionObject::filled(std::size_t count) {
+    traffic_.octets_received += count;
     if (stage_ == Stage::running) return session()->filled(count);
     auto event = startup_->filled(count);
     event ? note(*event) : give_up(event.error());
 }
 
 std::size_t ConnectionObject::take_ahead(ConstBuffer bytes) {
-    return stage_ == Stage::running && session() ? session()->take_ahead(bytes) : 0;
+    if (stage_ != Stage::running || !session()) return 0;
+    const auto taken = session()->take_ahead(bytes);
+    traffic_.octets_received += taken;
+    return taken;
 }
 
 std::size_t ConnectionObject::pending(std::span<ConstBuffer> pieces) {
@@ -155,6 +159,7 @@ std::size_t ConnectionObject::pending(std::span<ConstBuffer> pieces) {
 }
 
 void ConnectionObject::sent(std::size_t count) {
+    traffic_.octets_sent += count;
     if (stage_ == Stage::running) return session()->sent(count);
     auto event = startup_->sent(count);
     event ? note(*event) : give_up(event.error());

@@ -58,6 +58,10 @@ public:
     void disconnect() override;
     ConstBuffer peer_private_data() const override { return peer_private_data_; }
     const ConnectionFacts& facts() const override { return facts_; }
+    ConnectionTraffic traffic() const override { return traffic_; }
+    std::optional<StreamCondition> condition() const override {
+        return stream_ ? stream_->condition() : std::nullopt;
+    }
 
     // For the request it came as.
     const iwarp::Startup& startup() const { return *startup_; }
@@ -130,6 +134,7 @@ private:
     std::optional<News> end_due_;
     std::vector<std::byte> peer_private_data_;
     ConnectionFacts facts_;
+    ConnectionTraffic traffic_;
 };
 
 }  // namespace weft::verbs

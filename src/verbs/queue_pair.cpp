@@ -38,6 +38,28 @@ AsyncEvent::Kind event_for(const wire::TerminateControl& why, iwarp::FaultOf who
     }
 }
 
+Termination termination_of(const wire::TerminateControl& why, iwarp::FaultOf whose,
+                           const iwarp::Quoted& about) {
+    using About = Termination::About;
+    Termination said{
+        .from = whose == iwarp::FaultOf::us ? Termination::From::us : Termination::From::peer,
+        .layer = static_cast<std::uint8_t>(why.layer),
+        .error_type = why.error_type,
+        .error_code = why.error_code};
+    if (about.header) said.about = About::other;
+    auto* tagged = about.header ? std::get_if<wire::TaggedSegment>(&*about.header) : nullptr;
+    if (tagged && tagged->opcode == wire::RdmapOpcode::write) {
+        said.about = About::write;
+        said.target = {static_cast<std::uint64_t>(tagged->offset), tagged->steering_tag};
+    } else if (about.read_request) {
+        const auto& request = *about.read_request;
+        said.about = About::read;
+        said.target = {static_cast<std::uint64_t>(request.source_offset), request.source_tag};
+        said.size = request.size;
+    }
+    return said;
+}
+
 }  // namespace
 
 QueuePairObject::QueuePairObject(std::shared_ptr<DeviceCore> core, const QueuePairOptions& options)
@@ -129,6 +151,7 @@ iwarp::Session& QueuePairObject::begin_session(const iwarp::Terms& terms,
         *this, core_->memory,
         iwarp::Asker{domain_->id(), iwarp::QueuePairId{number_}, &remote_limit_}, core_->buffers,
         terms, options);
+    termination_.reset();
     note(LifeEvent::connected);
     return *session_;
 }
@@ -198,6 +221,7 @@ void QueuePairObject::receive_posted() {
 
 void QueuePairObject::session_failed(const wire::TerminateControl& why, iwarp::FaultOf whose,
                                      const iwarp::Quoted& about) {
+    termination_ = termination_of(why, whose, about);
     if (whose == iwarp::FaultOf::peer)
         step(LifeEvent::peer_terminated, {status_for(why), about}, event_for(why, whose));
     else

@@ -55,6 +55,7 @@ public:
     }
     Result<void> check(std::span<const SendRequest> requests) const override;
     void fail() override;
+    const std::optional<Termination>& termination() const override { return termination_; }
     Result<void> reset() override;
     bool give_back(SteeringTag tag) override;
     void limit_peer(Rights rights) override { remote_limit_ = rights; }
@@ -106,6 +107,7 @@ private:
     QueuePairState state_ = QueuePairState::idle;
     QueuePairLink* link_ = nullptr;
     std::unique_ptr<iwarp::Session> session_;
+    std::optional<Termination> termination_;
 };
 
 }  // namespace weft::verbs
