@@ -3,6 +3,7 @@
 
 #include "base/error_text.hpp"
 #include "node/chance.hpp"
+#include "node/termination_text.hpp"
 
 namespace weft::node {
 
@@ -13,9 +14,30 @@ constexpr auto peers_rights = Rights::remote_read | Rights::remote_write;
 
 }  // namespace
 
-ArrayLink::ArrayLink(World& world, verbs::Device& device, ArrayLinkOwner& owner,
-                     const ArrayLinkOptions& options, const ArraySecret& secret)
-    : RdmaEnd(device), world_(world), owner_(owner), options_(options), secret_(secret) {}
+const char* to_text(ArrayLinkFacts::State state) {
+    using enum ArrayLinkFacts::State;
+    switch (state) {
+        case down:
+            return "down";
+        case connecting:
+            return "connecting";
+        case pausing:
+            return "pausing";
+        case idle:
+            return "idle";
+        case busy:
+            return "busy";
+        case congested:
+            return "congested";
+        case stalled:
+            break;
+    }
+    return "stalled";
+}
+
+ArrayLink::ArrayLink(World& world, verbs::Device& device, const ArrayLinkOptions& options,
+                     const ArraySecret& secret)
+    : RdmaEnd(device), world_(world), options_(options), secret_(secret) {}
 
 Result<void> ArrayLink::prepare_link(std::shared_ptr<verbs::ProtectionDomain> domain,
                                      std::uint32_t receive_size) {
@@ -53,6 +75,11 @@ verbs::ConnectOptions ArrayLink::connect_options(ConstBuffer private_data) const
     return wishes;
 }
 
+std::string ArrayLink::reason(const std::optional<Error>& why) const {
+    if (termination()) return to_text(*termination());
+    return why ? to_text(*why) : "the connection has ended";
+}
+
 Result<void> InboundLink::accept(verbs::ConnectionRequest& request,
                                  const wire::ArrayGreeting& greeting, wire::Epoch epoch,
                                  std::shared_ptr<verbs::ProtectionDomain> domain) {
@@ -84,12 +111,25 @@ void InboundLink::completed(const verbs::Completion& completion) {
     owner_.proved(*this);
 }
 
-void InboundLink::ended(std::optional<Error> why, bool) {
-    refuse(why ? to_text(*why) : "the connection has ended");
+void InboundLink::describe(ArrayLinkFacts& facts) const {
+    facts.state = ArrayLinkFacts::State::idle;
+    facts.local = RdmaEnd::facts().local;
+    facts.remote = RdmaEnd::facts().remote;
+    count_traffic(facts.counters);
+    facts.network = condition();
+    if (facts.network && facts.network->segments_sent > 0)
+        facts.resent_per_mille = static_cast<std::uint32_t>(facts.network->segments_resent * 1000 /
+                                                            facts.network->segments_sent);
 }
 
-void InboundLink::refuse(std::string why) {
-    owner_.ended(*this, why);
+void InboundLink::count_traffic(ArrayLinkCounters& counters) const {
+    const auto moved = traffic();
+    counters.octets_sent += moved.octets_sent;
+    counters.octets_received += moved.octets_received;
+}
+
+void InboundLink::ended(std::optional<Error> why, bool) {
+    refuse(reason(why));
 }
 
 }  // namespace weft::node

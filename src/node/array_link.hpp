@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "node/array_link_facts.hpp"
 #include "node/array_proof.hpp"
 #include "node/rdma_end.hpp"
 #include "raid/staging.hpp"
@@ -22,8 +23,12 @@ struct ArrayLinkOptions {
     std::size_t waiting_max = 4096;    ///< transfers waiting for one connection
     std::uint16_t reads = 16;          ///< under way at a time
     bool checksums = false;            ///< ask for MPA's; a peer that does gets them
-    /// How long a proof, or a transfer that was posted, may take before the connection is cut.
+    /// How long a connection may take to be made and proved; and how long one that is proved may
+    /// move no byte, either way, while transfers are under way. Then it is cut.
     Duration patience = std::chrono::seconds(10);
+    /// How long a transfer is begun again over one connection after the other, from the end of the
+    /// first; then it has timed out.
+    Duration retry_for = std::chrono::seconds(30);
 };
 
 /// Memory that is registered once for all the transfers that come into it.
@@ -32,20 +37,18 @@ struct ReadyMemory {
     std::unique_ptr<verbs::MemoryRegion> region;
 };
 
-class InboundLink;
-class OutboundLink;
+/// A transfer somebody asked for, until it has ended.
+struct TransferJob {
+    enum class Way : std::uint8_t { fetch, send };
+    raid::PeerTransfer* transfer = nullptr;
+    Way way{};
+    std::optional<Instant> again_since{};  ///< when a connection first ended under it
+    unsigned hung = 0;                     ///< connections that moved nothing with it under way
+    unsigned unexplained = 0;              ///< that ended, and the peer did not say over what
 
-class ArrayLinkOwner {
-public:
-    virtual void proved(InboundLink& link) = 0;
-    virtual void proved(OutboundLink& link) = 0;
-    /// `why` is a sentence. The link may be destroyed from inside.
-    virtual void ended(InboundLink& link, const std::string& why) = 0;
-    virtual void ended(OutboundLink& link, const std::string& why) = 0;
-    virtual const std::vector<ReadyMemory>& ready_memory() const = 0;
-
-protected:
-    ~ArrayLinkOwner() = default;
+    /// Whether it may be the cause of such ends. It is then posted with no other, so that it ends
+    /// no connection but its own, and the others get on.
+    bool goes_alone() const { return unexplained >= 2; }
 };
 
 /// What both ends have.
@@ -53,20 +56,25 @@ class ArrayLink : public RdmaEnd {
 public:
     bool is_proved() const { return proved_; }
     const wire::ArrayGreeting& greeting() const { return greeting_; }
+    /// The Terminate that ended it, if one did.
+    const std::optional<verbs::Termination>& termination() const {
+        return queue_pair().termination();
+    }
 
 protected:
-    ArrayLink(World& world, verbs::Device& device, ArrayLinkOwner& owner,
-              const ArrayLinkOptions& options, const ArraySecret& secret);
+    ArrayLink(World& world, verbs::Device& device, const ArrayLinkOptions& options,
+              const ArraySecret& secret);
 
     /// The queue pair, with one receive, and no rights for the peer.
     Result<void> prepare_link(std::shared_ptr<verbs::ProtectionDomain> domain,
                               std::uint32_t receive_size);
     Result<void> send_inline(ConstBuffer octets);
     verbs::ConnectOptions connect_options(ConstBuffer private_data) const;
+    /// Why it ended, a sentence; the Terminate's, if there was one.
+    std::string reason(const std::optional<Error>& why) const;
 
     World& world_;
     std::shared_ptr<verbs::ProtectionDomain> domain_;
-    ArrayLinkOwner& owner_;
     const ArrayLinkOptions options_;
     const ArraySecret secret_;
     wire::ArrayGreeting greeting_;
@@ -76,78 +84,117 @@ protected:
     bool proved_ = false;
 };
 
+class InboundLink;
+
+class InboundLinkOwner {
+public:
+    virtual void proved(InboundLink& link) = 0;
+    /// `why` is a sentence. The link may be destroyed from inside.
+    virtual void ended(InboundLink& link, const std::string& why) = 0;
+
+protected:
+    ~InboundLinkOwner() = default;
+};
+
 /// The end that accepts: its memory is what transfers are about.
 class InboundLink final : public ArrayLink {
 public:
-    InboundLink(World& world, verbs::Device& device, ArrayLinkOwner& owner,
+    InboundLink(World& world, verbs::Device& device, InboundLinkOwner& owner,
                 const ArrayLinkOptions& options, const ArraySecret& secret)
-        : ArrayLink(world, device, owner, options, secret) {}
+        : ArrayLink(world, device, options, secret), owner_(owner) {}
 
     /// The greeting was judged already.
     Result<void> accept(verbs::ConnectionRequest& request, const wire::ArrayGreeting& greeting,
                         wire::Epoch epoch, std::shared_ptr<verbs::ProtectionDomain> domain);
     bool take_back(SteeringTag tag) { return queue_pair().give_back(tag); }
+    void describe(ArrayLinkFacts& facts) const;
+    void count_traffic(ArrayLinkCounters& counters) const;
 
 private:
     void completed(const verbs::Completion& completion) override;
     void ended(std::optional<Error> why, bool rejected) override;
-    void refuse(std::string why);
+    void refuse(const std::string& why) { owner_.ended(*this, why); }
+
+    InboundLinkOwner& owner_;
+};
+
+class OutboundLink;
+
+class OutboundLinkOwner {
+public:
+    /// How a connection ended that was proved, or an attempt to make one.
+    enum class End : std::uint8_t {
+        lost,     ///< by the network, by either side, by a Terminate
+        stalled,  ///< it moved nothing for too long
+    };
+    virtual void proved(OutboundLink& link) = 0;
+    /// `why` is a sentence. The link may be destroyed from inside.
+    virtual void ended(OutboundLink& link, End how, const std::string& why) = 0;
+    /// From which it takes what to do, as long as there is room.
+    virtual std::deque<TransferJob>& waiting() = 0;
+    virtual ArrayLinkCounters& counters() = 0;
+    virtual const std::vector<ReadyMemory>& ready_memory() const = 0;
+
+protected:
+    ~OutboundLinkOwner() = default;
 };
 
 /// The end that connects, and begins all transfers.
 class OutboundLink final : public ArrayLink {
 public:
-    enum class Way : std::uint8_t { fetch, send };
-    struct Job {
-        raid::PeerTransfer* transfer = nullptr;
-        Way way{};
-        unsigned attempts = 0;  ///< connections that ended under it
-    };
+    using Way = TransferJob::Way;
 
-    OutboundLink(World& world, verbs::Device& device, ArrayLinkOwner& owner,
+    OutboundLink(World& world, verbs::Device& device, OutboundLinkOwner& owner,
                  const ArrayLinkOptions& options, const ArraySecret& secret)
-        : ArrayLink(world, device, owner, options, secret) {}
+        : ArrayLink(world, device, options, secret), owner_(owner) {}
 
     Result<void> connect(const Address& where, wire::ArrayGreeting greeting,
                          std::shared_ptr<verbs::ProtectionDomain> domain);
-    /// False if too many wait.
-    bool add(const Job& job);
-    /// All that has not ended, in the order it was asked for; the link does nothing more.
-    std::vector<Job> take_jobs();
-    /// Whether what take_jobs() gives may be tried over another connection: this one worked, and
-    /// ended for a reason that was not theirs.
-    bool worth_another() const { return proved_ && !hung_; }
+    /// Takes from what waits as much as there is room for. Never tells of an end from inside.
+    void post_what_may();
+    /// All that is under way, in the order it was asked for; the link does nothing more.
+    std::vector<TransferJob> take_posted();
+    /// Whether anything that was asked of this connection has ended well.
+    bool has_served() const { return served_; }
+    void describe(ArrayLinkFacts& facts) const;
 
 private:
     struct Posted {
-        Job job;
+        TransferJob job;
         std::unique_ptr<verbs::MemoryRegion> region;  ///< made for this one
         Instant since{};
     };
+    using End = OutboundLinkOwner::End;
 
     void completed(const verbs::Completion& completion) override;
     void started() override;
     void ended(std::optional<Error> why, bool rejected) override;
     void check_ready();
-    void post_what_may();
-    Result<void> post(const Job& job);
+    bool has_room_for(const TransferJob& job) const;
+    Result<void> post(const TransferJob& job);
     Result<verbs::LocalMemory> sink_of(Buffer memory, Posted& posted);
     void confirm_soon();
     void confirm();
     void ended_through(std::uint64_t serial);
-    void blame(const verbs::Completion& completion);
+    void watch();
+    bool moves();
     void look_at_the_clock();
-    void cut(std::string why);
+    std::uint32_t resent_per_mille() const;
+    void cut(const std::string& why, End how = End::lost) { owner_.ended(*this, how, why); }
 
-    std::deque<Job> waiting_;
+    OutboundLinkOwner& owner_;
     std::deque<Posted> posted_;
     std::uint64_t first_serial_ = 1;     ///< of posted_'s front
     std::uint64_t confirmed_up_to_ = 0;  ///< the last one that a Read was posted at or behind
     std::uint32_t confirmations_ = 0;    ///< empty Reads under way
     bool confirming_ = false;            ///< at the end of this turn
+    bool served_ = false;
+    bool watching_ = false;
+    std::uint64_t octets_seen_ = 0;  ///< that had moved when it was last looked at
+    Instant moved_at_{};             ///< when more was seen than before
+    Duration last_took_{};
+    std::optional<StreamCondition> network_before_, network_last_;  ///< at the last two looks
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
-    bool clock_set_ = false;
-    bool hung_ = false;
 };
 
 }  // namespace weft::node

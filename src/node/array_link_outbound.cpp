@@ -16,11 +16,14 @@ namespace {
 constexpr std::uint64_t confirms = 1ull << 63;
 /// More under way tell nothing sooner: the next one then speaks for all that came meanwhile.
 constexpr std::uint32_t confirmations_max = 8;
+/// How often it is looked whether bytes move, in the time after which it matters.
+constexpr int looks_per_patience = 8;
 
-/// A Write that was among those of which one was refused.
-bool done_alone(const OutboundLink::Job& job) {
-    return job.way == OutboundLink::Way::send && job.attempts != 0;
-}
+constexpr Duration stalled_after = std::chrono::seconds(1);
+constexpr Duration slow_after = std::chrono::seconds(1);
+constexpr std::uint32_t congested_per_mille = 10;
+/// Of fewer the share that was sent again says little.
+constexpr std::uint64_t segments_judged = 50;
 
 }  // namespace
 
@@ -55,38 +58,37 @@ void OutboundLink::check_ready() {
         return cut("what answers there is not of an array");
     timer_->cancel();
     proved_ = true;
+    moved_at_ = world_.now();
     owner_.proved(*this);
     post_what_may();
 }
 
-bool OutboundLink::add(const Job& job) {
-    if (waiting_.size() >= options_.waiting_max) return false;
-    waiting_.push_back(job);
-    post_what_may();
-    return true;
+// -------------------------------------------------------------------------------------- posting
+
+bool OutboundLink::has_room_for(const TransferJob& job) const {
+    if (posted_.empty()) return true;
+    return posted_.size() < options_.under_way_max && !job.goes_alone() &&
+           !posted_.front().job.goes_alone();
 }
 
 void OutboundLink::post_what_may() {
     if (!proved_ || is_over()) return;
-    while (!waiting_.empty() && posted_.size() < options_.under_way_max) {
-        const Job job = waiting_.front();
-        if (done_alone(job) && confirmations_ >= confirmations_max) break;
+    auto& waiting = owner_.waiting();
+    while (!waiting.empty() && has_room_for(waiting.front())) {
+        const TransferJob job = waiting.front();
         if (auto done = post(job); !done) {
             const bool ends = done.error().code == Code::disconnected;
             if (ends || !posted_.empty()) break;  // the end will be told; or there is room later
             // Not from in here: whoever is told may do anything to us.
             world_.defer([job, why = done.error()] { job.transfer->completed(why); });
         }
-        waiting_.pop_front();
-        if (done_alone(job)) confirm();
+        waiting.pop_front();
     }
     confirm_soon();
-    if (posted_.empty() || clock_set_) return;
-    clock_set_ = true;
-    timer_->set(posted_.front().since + options_.patience);
+    watch();
 }
 
-Result<void> OutboundLink::post(const Job& job) {
+Result<void> OutboundLink::post(const TransferJob& job) {
     const auto& transfer = *job.transfer;
     const bool fetches = job.way == Way::fetch;
     Posted posted{.job = job, .region = nullptr, .since = world_.now()};
@@ -141,32 +143,42 @@ void OutboundLink::confirm_soon() {
 void OutboundLink::confirm() {
     const std::uint64_t last = first_serial_ + posted_.size() - 1;
     if (last <= confirmed_up_to_ || confirmations_ >= confirmations_max) return;
-    const auto* covered = posted_.back().job.transfer;
-    if (!covered) return;  // it was blamed, and the connection ends
-    auto done = queue_pair().post(
-        verbs::SendRequest{.id = confirms | last,
-                           .operation = Operation::read,
-                           .remote = {.address = covered->peer.base, .tag = covered->peer.tag}});
+    const auto& peer = posted_.back().job.transfer->peer;
+    auto done =
+        queue_pair().post(verbs::SendRequest{.id = confirms | last,
+                                             .operation = Operation::read,
+                                             .remote = {.address = peer.base, .tag = peer.tag}});
     if (!done) return;
     confirmed_up_to_ = last;
     ++confirmations_;
 }
 
+// ----------------------------------------------------------------------------------------- ends
+
 void OutboundLink::completed(const verbs::Completion& completion) {
-    if (completion.what != verbs::Ended::sent) {
-        if (completion.status == Status::success) check_ready();
+    if (completion.status != Status::success) {
+        // Else the end of the connection will be told, once our last word is out.
+        const auto& said = termination();
+        if (said && said->from == verbs::Termination::From::peer) cut(reason(std::nullopt));
         return;
     }
-    if (completion.id == 0) return;  // our proof; if it failed, all does
-    if (completion.status != Status::success) return blame(completion);
+    if (completion.what != verbs::Ended::sent) return check_ready();
+    if (completion.id == 0) return;  // our proof
     if (completion.id & confirms) --confirmations_;
     ended_through(completion.id & ~confirms);
 }
 
 void OutboundLink::ended_through(std::uint64_t serial) {
     std::vector<raid::PeerTransfer*> ended;
+    auto& counters = owner_.counters();
     while (!posted_.empty() && first_serial_ <= serial) {
-        if (auto* transfer = posted_.front().job.transfer) ended.push_back(transfer);
+        const auto& [job, region, since] = posted_.front();
+        ended.push_back(job.transfer);
+        ++counters.done;
+        (job.way == Way::send ? counters.octets_sent : counters.octets_received) +=
+            job.transfer->memory.size();
+        last_took_ = world_.now() - since;
+        served_ = true;
         posted_.pop_front();
         ++first_serial_;
     }
@@ -175,56 +187,76 @@ void OutboundLink::ended_through(std::uint64_t serial) {
     for (auto* each : ended) each->completed({});
 }
 
-/// The peer refused this one. The others it has nothing against: they are tried again elsewhere.
-/// Where a Write is blamed or an empty Read, one of the Writes up to there is meant, since those
-/// before it ended when they were sent; if there are several, the next connection tells which:
-/// there each is confirmed by itself.
-void OutboundLink::blame(const verbs::Completion& completion) {
-    if (completion.status == Status::flushed) return;  // the end will be told too
-    const std::uint64_t last = completion.id & ~confirms;
-    const bool is_fetch = !(completion.id & confirms) && last >= first_serial_ &&
-                          posted_[last - first_serial_].job.way == Way::fetch;
-    std::vector<Job*> meant;
-    for (std::uint64_t i = 0; i < posted_.size(); ++i) {
-        auto& job = posted_[i].job;
-        const auto serial = first_serial_ + i;
-        const bool is_meant = is_fetch ? serial == last : serial <= last && job.way == Way::send;
-        if (is_meant && job.transfer) meant.push_back(&job);
-    }
-    if (meant.size() != 1) return;
-    std::exchange(meant[0]->transfer, nullptr)->completed(Error{.code = Code::access_denied});
+std::vector<TransferJob> OutboundLink::take_posted() {
+    std::vector<TransferJob> jobs;
+    for (auto& each : posted_) jobs.push_back(each.job);
+    posted_.clear();
+    return jobs;
 }
 
-std::vector<OutboundLink::Job> OutboundLink::take_jobs() {
-    std::vector<Job> jobs;
-    for (auto& each : posted_)
-        if (each.job.transfer) jobs.push_back(each.job);
-    for (auto& job : jobs) ++job.attempts;
-    jobs.insert(jobs.end(), waiting_.begin(), waiting_.end());
-    posted_.clear();
-    waiting_.clear();
-    return jobs;
+void OutboundLink::ended(std::optional<Error> why, bool rejected) {
+    cut(rejected ? "it does not want us" : reason(why));
+}
+
+// ------------------------------------------------------------------------------- whether it moves
+
+void OutboundLink::watch() {
+    if (watching_ || posted_.empty()) return;
+    watching_ = true;
+    moved_at_ = world_.now();
+    timer_->set(world_.now() + options_.patience / looks_per_patience);
+}
+
+/// Whether any byte has moved, either way, since it was asked last.
+bool OutboundLink::moves() {
+    const auto moved = traffic();
+    const auto octets = moved.octets_sent + moved.octets_received;
+    if (std::exchange(octets_seen_, octets) == octets) return false;
+    moved_at_ = world_.now();
+    return true;
 }
 
 void OutboundLink::look_at_the_clock() {
     if (!proved_) return cut("it did not answer in time");
-    clock_set_ = false;
+    watching_ = false;
+    network_before_ = std::exchange(network_last_, condition());
     if (posted_.empty()) return;
-    const Instant due = posted_.front().since + options_.patience;
-    if (world_.now() >= due) {
-        hung_ = true;
-        return cut("a transfer took too long");
-    }
-    clock_set_ = true;
-    timer_->set(due);
+    if (!moves() && world_.now() - moved_at_ >= options_.patience)
+        return cut("it moved nothing for too long", End::stalled);
+    watching_ = true;
+    timer_->set(world_.now() + options_.patience / looks_per_patience);
 }
 
-void OutboundLink::ended(std::optional<Error> why, bool rejected) {
-    cut(rejected ? "it does not want us" : why ? to_text(*why) : "the connection has ended");
+std::uint32_t OutboundLink::resent_per_mille() const {
+    const auto now = condition();
+    const auto& before = network_before_ ? network_before_ : network_last_;
+    if (!now) return 0;
+    const auto sent = now->segments_sent - (before ? before->segments_sent : 0);
+    const auto resent = now->segments_resent - (before ? before->segments_resent : 0);
+    return sent < segments_judged ? 0 : static_cast<std::uint32_t>(resent * 1000 / sent);
 }
 
-void OutboundLink::cut(std::string why) {
-    owner_.ended(*this, why);
+void OutboundLink::describe(ArrayLinkFacts& facts) const {
+    using State = ArrayLinkFacts::State;
+    facts.state = State::connecting;
+    if (!proved_) return;
+    const auto now = world_.now();
+    const auto moved = traffic();
+    const bool moves = moved.octets_sent + moved.octets_received != octets_seen_;
+    facts.local = RdmaEnd::facts().local;
+    facts.remote = RdmaEnd::facts().remote;
+    facts.under_way = static_cast<std::uint32_t>(posted_.size());
+    facts.last_took = last_took_;
+    facts.since_progress = moves ? Duration{} : now - moved_at_;
+    facts.network = condition();
+    facts.resent_per_mille = resent_per_mille();
+    facts.state = State::idle;
+    if (posted_.empty()) return;
+    facts.oldest = now - posted_.front().since;
+    facts.state = facts.since_progress >= stalled_after ? State::stalled
+                  : facts.resent_per_mille >= congested_per_mille || facts.oldest >= slow_after
+                      ? State::congested
+                      : State::busy;
 }
 
 }  // namespace weft::node

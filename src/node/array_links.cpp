@@ -11,9 +11,6 @@ using wire::ArrayConnectionEnd;
 
 namespace {
 
-/// Connections that may end under a transfer for reasons of others, before it is given up.
-constexpr unsigned attempts_max = 3;
-
 ArrayConnectionEnd end_of(const raid::PartyAccess& access) {
     switch (access.party.kind) {
         case raid::PartyKind::host:
@@ -35,7 +32,6 @@ ArrayLinks::ArrayLinks(World& world, verbs::Device& device, const Options& optio
       lent_timer_(world.make_timer([this] { take_back_what_is_due(); })) {}
 
 ArrayLinks::~ArrayLinks() {
-    *alive_ = false;
     hear_ = nullptr;
     forget_all();
 }
@@ -85,35 +81,47 @@ Result<void> ArrayLinks::know(const ArrayConnectionEnd& peer, const ArraySecret&
                               std::optional<Address> where) {
     auto found = peers_.find(key_of(peer));
     if (found != peers_.end()) {
-        auto& known = found->second;
-        if (known.secret == secret && known.where == where) return {};
+        const auto& known = *found->second;
+        if (known.secret() == secret && known.where() == where) return {};
         forget(peer);
     } else if (peers_.size() >= options_.peers_max) {
         return Error{.code = Code::exhausted,
                      .where = static_cast<std::uint32_t>(options_.peers_max)};
     }
-    peers_.insert_or_assign(key_of(peer), Peer{secret, std::move(where), nullptr});
+    const OutboundPeer::Surroundings around{
+        .world = world_, .device = device_, .domain = domain_, .options = options_.link};
+    peers_.insert_or_assign(
+        key_of(peer),
+        std::make_unique<OutboundPeer>(around, owner_of_peers(), peer, secret, std::move(where)));
     return {};
 }
 
 void ArrayLinks::forget(const ArrayConnectionEnd& peer) {
     cut_inbound([&](auto& link) { return link.greeting().from == peer; });
+    arrivals_.erase(key_of(peer));
     auto found = peers_.extract(key_of(peer));
-    if (found) cut(std::move(found.mapped().link));
+    if (found) end(found.mapped()->take_all());
 }
 
 void ArrayLinks::cut_all() {
     cut_inbound([](auto&) { return true; });
-    std::vector<std::unique_ptr<OutboundLink>> links;
-    for (auto& [key, peer] : peers_)
-        if (peer.link) links.push_back(std::move(peer.link));
-    for (auto& link : links) cut(std::move(link));
+    std::vector<TransferJob> jobs;
+    for (auto& [key, peer] : peers_) {
+        const auto more = peer->take_all();
+        jobs.insert(jobs.end(), more.begin(), more.end());
+    }
+    end(jobs);
 }
 
 void ArrayLinks::forget_all() {
     cut_inbound([](auto&) { return true; });
     auto peers = std::exchange(peers_, {});
-    for (auto& [key, peer] : peers) cut(std::move(peer.link));
+    std::vector<TransferJob> jobs;
+    for (auto& [key, peer] : peers) {
+        const auto more = peer->take_all();
+        jobs.insert(jobs.end(), more.begin(), more.end());
+    }
+    end(jobs);
 }
 
 bool ArrayLinks::take_back(SteeringTag tag) {
@@ -138,13 +146,8 @@ void ArrayLinks::cut_inbound(Which which) {
     inbound_.remove_if([&](auto& link) { return which(*link); });
 }
 
-/// The connection goes first: what it had of anybody's memory it must not have any more when they
-/// are told.
-void ArrayLinks::cut(std::unique_ptr<OutboundLink> link) {
-    if (!link) return;
-    auto jobs = link->take_jobs();
-    link.reset();
-    for (auto& job : jobs) job.transfer->completed(Error{.code = Code::disconnected});
+void ArrayLinks::end(const std::vector<TransferJob>& jobs) {
+    for (const auto& job : jobs) job.transfer->completed(Error{.code = Code::disconnected});
 }
 
 bool ArrayLinks::is_greeting(ConstBuffer private_data) {
@@ -177,7 +180,7 @@ std::variant<ArraySecret, std::string> ArrayLinks::judge(
     if (name->secret) return secret_for(*name->secret, greeting.from);
     auto known = peers_.find(key_of(greeting.from));
     if (known == peers_.end()) return "nobody has spoken of it";
-    return known->second.secret;
+    return known->second->secret();
 }
 
 /// Whoever connects and proves nothing must not keep those out who can.
@@ -197,71 +200,98 @@ void ArrayLinks::proved(InboundLink& link) {
         return &other != &link && other.is_proved() && other.greeting().from == greeting.from &&
                other.greeting().to == greeting.to;
     });
+    ++arrivals_of(greeting.from).counters.connections;
     tell(Event::Kind::linked, greeting.from, {});
 }
 
 void ArrayLinks::ended(InboundLink& link, const std::string& why) {
     const auto who = link.greeting().from;
     const auto kind = link.is_proved() ? Event::Kind::lost : Event::Kind::refused;
+    const auto said = link.termination();
+    if (kind == Event::Kind::lost) {
+        auto& arrivals = arrivals_of(who);
+        link.count_traffic(arrivals.counters);
+        ++arrivals.counters.ended;
+        if (said && said->is_protection()) ++arrivals.counters.terminated;
+        arrivals.last_end = why;
+        arrivals.last_end_at = world_.now();
+    }
+    const std::string reason = why;
     inbound_.remove_if([&](auto& each) { return each.get() == &link; });
-    tell(kind, who, why);
+    tell(kind, who, reason);
 }
+
+/// Who proved itself is known, or has part of the secret of a session: few. Beyond the bound the
+/// one is forgotten whose connection ended first.
+ArrayLinks::Arrivals& ArrayLinks::arrivals_of(const ArrayConnectionEnd& peer) {
+    if (!arrivals_.contains(key_of(peer)) && arrivals_.size() >= options_.peers_max)
+        arrivals_.erase(std::ranges::min_element(
+            arrivals_, {}, [](const auto& each) { return each.second.last_end_at; }));
+    auto& found = arrivals_[key_of(peer)];
+    found.peer = peer;
+    return found;
+}
+
+// ------------------------------------------------------------------------------------ transfers
 
 void ArrayLinks::fetch(raid::PeerTransfer& transfer) {
-    begin({&transfer, OutboundLink::Way::fetch, 0});
+    begin({.transfer = &transfer, .way = TransferJob::Way::fetch});
 }
 void ArrayLinks::send(raid::PeerTransfer& transfer) {
-    begin({&transfer, OutboundLink::Way::send, 0});
+    begin({.transfer = &transfer, .way = TransferJob::Way::send});
 }
 
-void ArrayLinks::begin(const OutboundLink::Job& job) {
-    const auto end = end_of(job.transfer->peer);
-    auto found = peers_.find(key_of(end));
+void ArrayLinks::begin(const TransferJob& job) {
+    auto found = peers_.find(key_of(end_of(job.transfer->peer)));
     if (found == peers_.end()) return job.transfer->completed(Error{.code = Code::access_denied});
-    auto link = link_to(end, found->second);
-    if (!link) return job.transfer->completed(Error{.code = Code::disconnected});
-    if (!(*link)->add(job)) job.transfer->completed(Error{.code = Code::exhausted});
+    if (auto taken = found->second->add(job); !taken) job.transfer->completed(taken.error());
 }
 
-Result<OutboundLink*> ArrayLinks::link_to(const ArrayConnectionEnd& end, Peer& peer) {
-    if (peer.link) return peer.link.get();
-    if (!peer.where || names_.empty()) return Error{.code = Code::disconnected};
-    auto made = std::make_unique<OutboundLink>(world_, device_, owner_of_links(), options_.link,
-                                               peer.secret);
-    const wire::ArrayGreeting greeting{
-        .cluster = cluster_, .epoch = epoch_, .from = names_.front().end, .to = end, .fresh = {}};
-    if (auto begun = made->connect(*peer.where, greeting, domain_); !begun) {
-        tell(Event::Kind::failed, end, to_text(begun.error()));
-        return begun.error();
+std::optional<wire::ArrayGreeting> ArrayLinks::greeting_to(const ArrayConnectionEnd& peer) const {
+    if (names_.empty()) return std::nullopt;
+    return wire::ArrayGreeting{
+        .cluster = cluster_, .epoch = epoch_, .from = names_.front().end, .to = peer, .fresh = {}};
+}
+
+void ArrayLinks::connected(const OutboundPeer& peer) {
+    tell(Event::Kind::linked, peer.end(), {});
+}
+
+void ArrayLinks::connection_ended(const OutboundPeer& peer, bool was_proved,
+                                  const std::string& why) {
+    tell(was_proved ? Event::Kind::lost : Event::Kind::failed, peer.end(), why);
+}
+
+// --------------------------------------------------------------------------------------- facts
+
+std::vector<ArrayLinkFacts> ArrayLinks::facts() const {
+    std::vector<ArrayLinkFacts> all;
+    for (const auto& [key, peer] : peers_) {
+        auto facts = peer->facts();
+        const bool was_used = facts.state != ArrayLinkFacts::State::down ||
+                              facts.counters.connections + facts.counters.attempts_failed > 0;
+        if (was_used) all.push_back(std::move(facts));
     }
-    peer.link = std::move(made);
-    return peer.link.get();
+    for (const auto& [key, arrivals] : arrivals_) all.push_back(facts_of(arrivals));
+    return all;
 }
 
-void ArrayLinks::proved(OutboundLink& link) {
-    tell(Event::Kind::linked, link.greeting().to, {});
-}
-
-void ArrayLinks::ended(OutboundLink& link, const std::string& why) {
-    const auto end = link.greeting().to;
-    auto found = peers_.find(key_of(end));
-    auto gone = std::move(found->second.link);
-    tell(gone->is_proved() ? Event::Kind::lost : Event::Kind::failed, end, why);
-    const bool again = gone->worth_another();
-    auto jobs = gone->take_jobs();
-    gone.reset();
-    for (auto alive = alive_; auto& job : jobs) {
-        if (*alive && again && job.attempts < attempts_max)
-            begin(job);
-        else
-            job.transfer->completed(Error{.code = Code::disconnected});
-    }
+ArrayLinkFacts ArrayLinks::facts_of(const Arrivals& arrivals) const {
+    ArrayLinkFacts facts;
+    facts.direction = ArrayLinkFacts::Direction::inbound;
+    facts.peer = arrivals.peer;
+    facts.counters = arrivals.counters;
+    facts.last_end = arrivals.last_end;
+    facts.since_last_end = world_.now() - arrivals.last_end_at;
+    for (const auto& link : inbound_)
+        if (link->is_proved() && link->greeting().from == arrivals.peer) link->describe(facts);
+    return facts;
 }
 
 std::size_t ArrayLinks::links() const {
     auto count = static_cast<std::size_t>(
         std::ranges::count_if(inbound_, [](auto& link) { return link->is_proved(); }));
-    for (auto& [key, peer] : peers_) count += peer.link && peer.link->is_proved();
+    for (auto& [key, peer] : peers_) count += peer->is_connected();
     return count;
 }
 

@@ -8,6 +8,8 @@
 // own transfers only; what peers do with our memory comes over connections they began. A pair of
 // boxes thus has one each way, and neither has to wait for the other to make its own.
 //
+// How a transfer ends that cannot be done is in outbound_peer.hpp.
+//
 // A send has ended when the peer has the bytes, not when the network took them: the answer that
 // tells of it goes another way and could be there first. So Writes are followed by an empty Read,
 // whose answer can only come behind them.
@@ -24,11 +26,13 @@
 #include <variant>
 #include <vector>
 
-#include "node/array_link.hpp"
+#include "node/outbound_peer.hpp"
 
 namespace weft::node {
 
-class ArrayLinks final : public raid::PeerTransfers, private ArrayLinkOwner {
+class ArrayLinks final : public raid::PeerTransfers,
+                         private InboundLinkOwner,
+                         private OutboundPeerOwner {
 public:
     struct Options {
         std::size_t peers_max = 1024;   ///< known; beyond, know() refuses
@@ -108,36 +112,47 @@ public:
 
     std::size_t links() const;  ///< proved, in both directions
     std::size_t unproved() const;
+    /// Of every peer that was gone to, or came: how the connections to and from it are.
+    std::vector<ArrayLinkFacts> facts() const;
 
 private:
-    struct Peer {
-        ArraySecret secret{};
-        std::optional<Address> where;
-        std::unique_ptr<OutboundLink> link;  ///< made when it is needed
-    };
     using Key = std::pair<wire::ArrayRole, wire::BoxIdentity>;
     static Key key_of(const wire::ArrayConnectionEnd& end) { return {end.role, end.identity}; }
+    /// Of who has come and proved itself.
+    struct Arrivals {
+        wire::ArrayConnectionEnd peer{};
+        ArrayLinkCounters counters{};
+        std::string last_end{};
+        Instant last_end_at{};
+    };
     struct Name {
         wire::ArrayConnectionEnd end{};
         std::optional<ArraySecret> secret;
         std::set<Key> barred{};
     };
 
+    // InboundLinkOwner
     void proved(InboundLink& link) override;
     void ended(InboundLink& link, const std::string& why) override;
-    void proved(OutboundLink& link) override;
-    void ended(OutboundLink& link, const std::string& why) override;
+    // OutboundPeerOwner
+    std::optional<wire::ArrayGreeting> greeting_to(
+        const wire::ArrayConnectionEnd& peer) const override;
     const std::vector<ReadyMemory>& ready_memory() const override { return ready_; }
+    void connected(const OutboundPeer& peer) override;
+    void connection_ended(const OutboundPeer& peer, bool was_proved,
+                          const std::string& why) override;
 
-    ArrayLinkOwner& owner_of_links() { return *this; }
-    void begin(const OutboundLink::Job& job);
-    Result<OutboundLink*> link_to(const wire::ArrayConnectionEnd& end, Peer& peer);
+    InboundLinkOwner& owner_of_links() { return *this; }
+    OutboundPeerOwner& owner_of_peers() { return *this; }
+    void begin(const TransferJob& job);
     /// The secret by which the one who greets so has to prove itself; or why it cannot, a sentence.
     std::variant<ArraySecret, std::string> judge(const wire::ArrayGreeting& greeting) const;
     template <class Which>
     void cut_inbound(Which which);
-    void cut(std::unique_ptr<OutboundLink> link);
+    static void end(const std::vector<TransferJob>& jobs);
     void make_room_for_unproved();
+    Arrivals& arrivals_of(const wire::ArrayConnectionEnd& peer);
+    ArrayLinkFacts facts_of(const Arrivals& arrivals) const;
     void take_back_what_is_due();
     void tell(Event::Kind kind, const wire::ArrayConnectionEnd& peer, const std::string& why);
 
@@ -149,12 +164,12 @@ private:
     wire::ClusterIdentity cluster_{};
     wire::Epoch epoch_{};
     std::vector<Name> names_;
-    std::map<Key, Peer> peers_;
+    std::map<Key, std::unique_ptr<OutboundPeer>> peers_;
+    std::map<Key, Arrivals> arrivals_;                 ///< no more than peers_max
     std::list<std::unique_ptr<InboundLink>> inbound_;  ///< the oldest first
     std::function<void(const Event&)> hear_;
     std::deque<std::pair<Instant, SteeringTag>> lent_;  ///< to be taken back, the soonest first
     std::unique_ptr<Timer> lent_timer_;
-    std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 }  // namespace weft::node

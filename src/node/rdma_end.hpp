@@ -54,6 +54,13 @@ protected:
     Result<std::unique_ptr<Memory>> make_memory(std::size_t size, Rights rights);
 
     verbs::QueuePair& queue_pair() { return *queue_pair_; }
+    const verbs::QueuePair& queue_pair() const { return *queue_pair_; }
+    verbs::ConnectionTraffic traffic() const {
+        return connection_ ? connection_->traffic() : verbs::ConnectionTraffic{};
+    }
+    std::optional<StreamCondition> condition() const {
+        return connection_ ? connection_->condition() : std::nullopt;
+    }
 
     virtual void completed(const verbs::Completion& completion) = 0;
     virtual void started() {}
