@@ -86,6 +86,8 @@ constexpr Command table[] = {
      "Attach to a volume and serve it to programs of this machine", host_attach},
     {"host list", "--controller HOST:PORT [--json]",
      "Say which hosts use an array's volumes", host_list},
+    {"link list", "[--volume VOLUME] --controller HOST:PORT [--json]",
+     "Say how the connections between boxes and hosts are, over which data moves", link_list},
     {"events", "--controller HOST:PORT [--follow] [--json]",
      "Say what has happened to an array", events},
     {"slow-ops", "--controller HOST:PORT [--json]",

@@ -88,6 +88,7 @@ int host_attach(const Command& self, const Arguments& arguments);
 int host_list(const Command& self, const Arguments& arguments);
 int events(const Command& self, const Arguments& arguments);
 int slow_operations(const Command& self, const Arguments& arguments);
+int link_list(const Command& self, const Arguments& arguments);
 int disk_info(const Command& self, const Arguments& arguments);
 int disk_copy(const Command& self, const Arguments& arguments);
 int initiator_ls(const Command& self, const Arguments& arguments);

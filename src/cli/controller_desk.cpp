@@ -269,6 +269,53 @@ void list_slow(const Desk& desk) {
     }));
 }
 
+json link_json(const node::LinkReport& report) {
+    const auto& link = report.link;
+    const auto& count = link.counters;
+    const bool outbound = link.direction == node::ArrayLinkFacts::Direction::outbound;
+    json shown{{"from", report.from},
+               {"to", report.to},
+               {"direction", outbound ? "outbound" : "inbound"},
+               {"state", node::to_text(link.state)},
+               {"local", show_address(link.local)},
+               {"remote", show_address(link.remote)},
+               {"connections", count.connections},
+               {"attempts_failed", count.attempts_failed},
+               {"ended", count.ended},
+               {"terminated", count.terminated},
+               {"bytes_sent", count.octets_sent},
+               {"bytes_received", count.octets_received}};
+    if (outbound)
+        shown.update({{"done", count.done},
+                      {"refused", count.refused},
+                      {"timed_out", count.timed_out},
+                      {"unreachable", count.unreachable},
+                      {"retried", count.retried},
+                      {"under_way", link.under_way},
+                      {"waiting", link.waiting},
+                      {"oldest_seconds", seconds_of(link.oldest)},
+                      {"last_took_seconds", seconds_of(link.last_took)},
+                      {"since_progress_seconds", seconds_of(link.since_progress)}});
+    if (!link.last_end.empty())
+        shown["last_end"] = {{"why", link.last_end},
+                             {"seconds_ago", seconds_of(link.since_last_end)}};
+    if (link.network)
+        shown["network"] = {{"round_trip_seconds", seconds_of(link.network->round_trip)},
+                            {"segments_sent", link.network->segments_sent},
+                            {"segments_resent", link.network->segments_resent},
+                            {"resent_per_mille", link.resent_per_mille}};
+    return shown;
+}
+
+void list_links(const Desk& desk) {
+    auto told = [reply = desk.reply](const ControllerNode::Refusal& refusal,
+                                     const node::LinkReports& reports) {
+        if (refusal) return reply({{"refused", *refusal}});
+        reply({{"links", list_of(reports.links, link_json)}, {"silent", reports.silent}});
+    };
+    desk.controller.links(desk.request.value("volume", ""), told);
+}
+
 const char* name_of(node::OfficeReport::State state) {
     using State = node::OfficeReport::State;
     switch (state) {
@@ -359,6 +406,7 @@ const std::map<std::string, Handler>& handlers() {
         {"list hosts", list_hosts},
         {"list events", list_events},
         {"list slow operations", list_slow},
+        {"list links", list_links},
         {"controller status", controller_status},
         {"step down", step_down},
     };

@@ -4,6 +4,7 @@
 
 #include "base/error_text.hpp"
 #include "node/array_address.hpp"
+#include "node/array_link_report.hpp"
 #include "node/chance.hpp"
 #include "node/cluster_key.hpp"
 #include "wire/array_host.hpp"
@@ -294,7 +295,9 @@ Result<BoxNode::Command> BoxNode::parse(Call& call) {
     WEFT_TRY(command.block, decode<wire::ArrayCommandBlock>(call.command_block()));
     if (command.block.parameter_length != command.parameters.size())
         return Error{.code = Code::malformed};
-    if (command.block.action == wire::ArrayAction::describe_box) return command;
+    if (command.block.action == wire::ArrayAction::describe_box ||
+        command.block.action == wire::ArrayAction::list_links)
+        return command;
     if (is_order(command.block.action)) {
         WEFT_TRY(const auto header, decode<wire::ArrayOrderHeader>(command.parameters));
         command.address = header.address;
@@ -311,6 +314,10 @@ void BoxNode::receive(Call& call) {
     switch (command->block.action) {
         case wire::ArrayAction::describe_box:
             return describe(call);
+        case wire::ArrayAction::list_links:
+            return call.answer(wire::ScsiStatus::good,
+                               encoded(wire::ArrayAnswer{.epoch = facts_.epoch}),
+                               encode_links(links_->facts()));
         case wire::ArrayAction::new_epoch:
         case wire::ArrayAction::create_part:
         case wire::ArrayAction::delete_part:

@@ -5,6 +5,7 @@
 
 #include "base/error_text.hpp"
 #include "node/array_address.hpp"
+#include "node/array_link_report.hpp"
 #include "raid/staging.hpp"
 #include "raid/superblock.hpp"
 #include "raid/volume_status.hpp"
@@ -161,6 +162,16 @@ void ControllerBox::describe(std::function<void(bool)> told) {
         if (!facts) return told(false);
         facts_ = std::move(*facts);
         told(true);
+    });
+}
+
+void ControllerBox::list_links(ToldLinks told) {
+    const wire::ArrayCommandBlock block{
+        .action = ArrayAction::list_links, .transaction = {}, .parameter_length = 0, .control = {}};
+    pass(block, {}, link_list_bytes_max, [told = std::move(told)](Result<BoxReply> reply) {
+        if (!reply || reply->answer.outcome != ArrayOutcome::done) return told(std::nullopt);
+        auto links = parse_links(reply->data);
+        told(links ? std::optional(std::move(*links)) : std::nullopt);
     });
 }
 

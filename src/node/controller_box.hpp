@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 
+#include "node/array_link_facts.hpp"
 #include "node/array_proof.hpp"
 #include "node/box_session.hpp"
 #include "raid/order_codec.hpp"
@@ -104,6 +105,9 @@ public:
     void begin_again() { link_.drop({.code = Code::disconnected}); }
     /// Asks what it is again: free space and parts have changed.
     void describe(std::function<void(bool)> told);
+    /// Asks how its connections to others are; told nothing if it does not answer, or not well.
+    using ToldLinks = std::function<void(std::optional<std::vector<ArrayLinkFacts>>)>;
+    void list_links(ToldLinks told);
     /// Tells it whom to meet, all of them.
     void meet(std::function<void(bool)> told);
     void admit(wire::ArrayHostAdmission host, Told told);

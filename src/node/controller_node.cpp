@@ -59,6 +59,7 @@ ControllerNode::ControllerNode(World& world, raid::MetadataStore& store, Options
       step_down_timer_(world.make_timer([this] { step_down_when_idle(); })),
       events_(world,
               [this](auto changes, auto told) { keep(std::move(changes), std::move(told)); }) {
+    link_timer_ = world_.make_timer([this] { watch_links(); });
     if (auto* device = server_->rdma_device())
         links_ = std::make_unique<ArrayLinks>(world, *device, ArrayLinks::Options{});
     server_->on_event([this](const IscsiServer::Event& event) { hear(event); });
@@ -71,6 +72,7 @@ ControllerNode::ControllerNode(World& world, raid::MetadataStore& store, Options
 ControllerNode::~ControllerNode() {
     *alive_ = false;
     step_down_timer_.reset();
+    link_timer_.reset();
     server_->on_rdma_request({});
     server_->on_event({});
     for (auto& timer : timers_) timer->reset();
@@ -124,6 +126,7 @@ void ControllerNode::remembered(Result<void> outcome) {
     box_records_ = std::move(known->boxes);
     spares_ = std::move(known->spares);
     events_.recall(std::move(known->events));
+    link_timer_->set(world_.now() + LinkWatch::period);
     note("", "",
          "took office at " + written(address_) + ", epoch " +
              std::to_string(static_cast<std::uint64_t>(epoch_)));

@@ -23,6 +23,7 @@
 #include "node/controller_volume.hpp"
 #include "node/event_book.hpp"
 #include "node/iscsi_iser_transport.hpp"
+#include "node/link_watch.hpp"
 #include "node/round.hpp"
 
 namespace weft::node {
@@ -112,6 +113,10 @@ public:
     std::vector<VolumeReport> volumes() const;
     std::vector<HostReport> hosts() const;
     std::vector<SlowOperation> slow_operations() const;
+    /// Over which data moves, as boxes and this controller say now. `volume`: of its boxes and
+    /// hosts alone; empty: all.
+    using ToldLinks = std::function<void(Refusal, const LinkReports&)>;
+    void links(const std::string& volume, const ToldLinks& told);
     /// Those of controllers before this one, too, as far as they could keep them.
     const EventBook& events() const { return events_; }
     OfficeReport office() const;
@@ -231,6 +236,10 @@ private:
                      const MemberWork& work, const std::string& unsupported = {});
     void give_place(const std::string& volume, const std::string& member, const std::string& box,
                     const Told& told);
+    void ask_for_links(std::function<void(LinkReports)> told);
+    void watch_links();
+    std::string name_of_end(const wire::ArrayConnectionEnd& end) const;
+    std::set<std::string> parties_of(const std::string& volume) const;
     void note(const std::string& volume, const std::string& box, const std::string& what);
     void hear(const IscsiServer::Event& event);
     void forget_later(std::unique_ptr<ControllerBox> box);
@@ -282,6 +291,8 @@ private:
     std::size_t commits_ = 0;
     Instant next_refusal_{};  ///< is not told of before
     EventBook events_;
+    LinkWatch link_watch_;
+    std::unique_ptr<Timer> link_timer_;
     std::function<void(const std::string&)> waiting_;
     std::function<void()> hear_deposed_;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "node/array_link_facts.hpp"
 #include "raid/volume_engine.hpp"
 #include "raid/volume_status.hpp"
 #include "weft/instant.hpp"
@@ -58,6 +59,18 @@ struct HostReport {
     wire::HostSession session{};
     Address address;
     std::uint64_t requests = 0;  ///< so far
+};
+
+/// A link as one end of it sees it.
+struct LinkReport {
+    std::string from;  ///< whose view it is: a box, or "controller"
+    std::string to;    ///< a box, a host, or "controller"
+    ArrayLinkFacts link;
+};
+
+struct LinkReports {
+    std::vector<LinkReport> links;
+    std::vector<std::string> silent;  ///< boxes that are up and did not say
 };
 
 struct ControllerEvent {

@@ -42,6 +42,7 @@ enum class ArrayAction : std::uint8_t {
     delete_part = 0x29,   ///< parameter list: an address
     recall = 0x2a,        ///< parameter list: an address; Data-In: what the journal remembers
     resolve = 0x2b,       ///< parameter list: an address; commits what the journal has prepared
+    list_links = 0x2c,    ///< Data-In: connections to peers, how they are; anybody may ask
 };
 inline constexpr std::uint8_t array_order_count = 11;
 constexpr bool is_order(ArrayAction action) {
