@@ -85,7 +85,6 @@ void InitiatorSession::start(InitiatorCommand& command, InitiatorConnection& con
     ++under_way_;
     again_under_way_ += command.journey.again ? 1 : 0;
     ++connection.under_way;
-    if (under_way_ == 1) connection.last_heard = std::max(connection.last_heard, now_);
     command.slot = slot;
     command.journey.connection = connection.index();
     command.journey.answered = command.journey.damaged = false;

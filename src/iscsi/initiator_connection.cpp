@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "iscsi/initiator_connection.hpp"
 
+#include <utility>
+
 #include "iscsi/connection_terms.hpp"
 #include "iscsi/initiator_session.hpp"
 
@@ -80,8 +82,9 @@ void InitiatorConnection::retired(InitiatorMoverTask& task) {
 }
 
 void InitiatorConnection::heard(const wire::TargetNumbers& numbers, StatusCount count) {
-    last_heard = session_.now_;
-    pinged = false;
+    last_heard = session_.user_.time();
+    // The next ping is due sooner than the end of the patience with this one was.
+    if (std::exchange(pinged, false)) session_.user_.deadline_changed();
     // A target numbers its statuses one after another, and sends them in order.
     if (count == StatusCount::counts) expected_status_number_ = numbers.status_number + 1;
     if (state_ == State::ready) session_.heard(numbers);

@@ -54,7 +54,7 @@ LoginOptions InitiatorSession::login_options(std::size_t index) {
 
 void InitiatorSession::attach(std::size_t index, InitiatorDatamover& mover) {
     connections_[index]->attach(mover);
-    connections_[index]->last_heard = now_;
+    connections_[index]->last_heard = user_.time();
     if (state_ == State::ending) connections_[index]->close();
 }
 
@@ -229,7 +229,7 @@ std::optional<Instant> InitiatorSession::deadline() const {
     if (state_ == State::up)
         for (const auto& connection : connections_)
             if (connection->state() != InitiatorConnection::State::none)
-                consider(connection->last_heard + options_.silence * (connection->pinged ? 2 : 1));
+                consider(silence_deadline(*connection));
     return soonest;
 }
 
@@ -248,18 +248,32 @@ void InitiatorSession::tick(Instant now) {
         start_waiting();
     }
     if (state_ != State::up) return;
+    watch_silence();
+    watch_commands();
+}
+
+/// When it is pinged, or lost. One that has not logged in cannot be pinged.
+Instant InitiatorSession::silence_deadline(const InitiatorConnection& connection) const {
+    const bool awaited = connection.pinged || !connection.ready();
+    return connection.last_heard + (awaited ? options_.silence : options_.ping_interval);
+}
+
+void InitiatorSession::watch_silence() {
     for (auto& connection : connections_) {
         if (connection->state() == InitiatorConnection::State::none) continue;
-        const Duration silence = now - connection->last_heard;
-        if (silence >= options_.silence * 2) {
+        // A process that was stopped itself has not listened meanwhile: it asks again.
+        if (now_ - silence_deadline(*connection) > options_.ping_interval) {
+            connection->last_heard = now_ + -options_.ping_interval;
+            connection->pinged = false;
+        }
+        if (now_ - connection->last_heard >= options_.silence) {
             if (!can_do_without(*connection)) return end_session({.code = Code::timed_out});
             connection->close();
             continue;
         }
-        if (silence >= options_.silence && connection->ready() && !connection->pinged)
+        if (connection->ready() && !connection->pinged && now_ >= silence_deadline(*connection))
             ping(*connection);
     }
-    watch_commands();
 }
 
 }  // namespace weft::iscsi

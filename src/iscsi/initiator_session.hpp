@@ -46,9 +46,10 @@ struct SessionOptions {
     /// A command that takes longer is aborted; counted from the tick after it was sent. Zero: none
     /// is.
     Duration command_patience{};
-    /// A target that says nothing for so long is asked whether it is there, and for as long again
-    /// before it is taken for lost.
+    /// A target that has said nothing for so long is lost.
     Duration silence = target_silence;
+    /// After so long without a word it is pinged, so that one that is there has something to say.
+    Duration ping_interval = target_silence / 2;
 };
 
 class InitiatorSessionUser {
@@ -58,6 +59,8 @@ public:
     /// The mover of this connection is not used any more and may be destroyed, not from inside.
     virtual void connection_unwanted(std::size_t index) = 0;
     virtual void fill_with_chance(Buffer octets) = 0;
+    /// For whatever the target says: silence is counted from its last word, not from a tick.
+    virtual Instant time() const = 0;
 
     /// The first connection has logged in: commands go.
     virtual void session_up() = 0;
@@ -179,6 +182,8 @@ private:
         Instant patience_ends;
     };
     void watch_commands();
+    Instant silence_deadline(const InitiatorConnection& connection) const;
+    void watch_silence();
     void rescue(InitiatorCommand& command);
     void try_next_rescue();
     void send_rescue(wire::TaskManagementFunction function);

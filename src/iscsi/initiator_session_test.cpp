@@ -41,15 +41,47 @@ TEST(InitiatorSession, UsesAllItsConnections) {
 TEST(InitiatorSession, PingsASilentTargetAndGivesItUpInTheEnd) {
     Bench bench(11);
     bench.open();
-    bench.pass(target_silence);
-    bench.pass(target_silence);
+    bench.pass(target_silence / 2);
+    bench.pass(target_silence / 2);
     EXPECT_EQ(bench.downs, 0);
     bench.movers[0]->answers_pings = false;
-    bench.pass(target_silence);
+    bench.pass(target_silence / 2);
     EXPECT_EQ(bench.downs, 0);
-    bench.pass(target_silence);
+    bench.pass(target_silence / 2);
     EXPECT_EQ(bench.downs, 1);
     EXPECT_EQ(bench.why_down.code, Code::timed_out);
+}
+
+TEST(InitiatorSession, CountsSilenceFromTheLastWordAndNotFromTheLastTick) {
+    Bench bench(11);
+    bench.open();
+    bench.movers[0]->answers_pings = false;
+    // The last word comes just before a tick, long after the one before.
+    bench.now = bench.now + (target_silence / 2 - 1ms);
+    TestRequest read(BlockOperation::read, 0, 512);
+    bench.disk.submit(read);
+    bench.run();
+    ASSERT_TRUE(read.succeeded());
+    bench.pass(1ms);
+    for (Duration passed = 1ms; passed + 1ms < target_silence; passed += 1ms) {
+        ASSERT_EQ(bench.downs, 0) << "after " << passed / 1ms << " ms of silence";
+        bench.pass(1ms);
+    }
+    bench.pass(1ms);
+    EXPECT_EQ(bench.downs, 1);
+}
+
+TEST(InitiatorSession, TakesItsOwnStandstillForNoSilence) {
+    Bench bench(11);
+    bench.open();
+    bench.pass(target_silence * 10);  // nobody looked at what came meanwhile
+    EXPECT_EQ(bench.downs, 0);
+    bench.movers[0]->answers_pings = false;
+    bench.pass(target_silence / 2);  // it is pinged
+    bench.pass(target_silence * 10);
+    EXPECT_EQ(bench.downs, 0) << "the answer may lie unread";
+    bench.pass(target_silence / 2);
+    EXPECT_EQ(bench.downs, 1);
 }
 
 TEST(InitiatorSession, LeavesWhenAllIsDone) {
@@ -323,6 +355,7 @@ TEST(InitiatorSession, Discovers) {
         }
         void connection_unwanted(std::size_t) override {}
         void fill_with_chance(Buffer) override {}
+        Instant time() const override { return {}; }
         void session_up() override {
             session.discover([this](auto outcome) { told = std::move(outcome); });
         }

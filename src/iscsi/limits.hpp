@@ -56,9 +56,8 @@ inline constexpr unsigned command_resends_max = 5;
 inline constexpr unsigned busy_attempts_max = 600;
 /// Between two tries at a target that is busy.
 inline constexpr Duration busy_pause = std::chrono::milliseconds(50);
-/// After so long without a word from the target it is asked for one, and after so long again given
-/// up.
-inline constexpr Duration target_silence = std::chrono::seconds(5);
+/// A target that has said nothing for so long is lost; it is pinged when half of that has passed.
+inline constexpr Duration target_silence = std::chrono::seconds(10);
 /// A command that takes longer is aborted, unless told otherwise; and a target that takes longer to
 /// say that it did so is asked for more.
 inline constexpr Duration command_patience_usual = std::chrono::seconds(60);

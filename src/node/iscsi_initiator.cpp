@@ -28,6 +28,7 @@ SessionOptions session_options(World& world, const IscsiInitiatorOptions& option
     session.send_writes_again = options.send_writes_again;
     session.command_patience = options.command_patience;
     session.silence = options.silence;
+    session.ping_interval = options.ping_interval;
     // "10" in the upper bits: chance makes it unique (RFC 7143 section 11.12.5).
     const std::uint64_t chance = options.session_number ? *options.session_number : world.random();
     session.initiator_session_id = {0x80,

@@ -44,8 +44,9 @@ struct IscsiInitiatorOptions {
     /// How long a command may take before it is aborted and its maker hears that time ran out.
     /// Zero: as long as it likes.
     Duration command_patience = iscsi::command_patience_usual;
-    /// How long a target may say nothing before it is asked whether it is there.
+    /// A target that has said nothing for so long is lost; after `ping_interval` it is pinged.
     Duration silence = iscsi::target_silence;
+    Duration ping_interval = iscsi::target_silence / 2;
     /// How long a lost session is tried to be had again. Zero: not at all.
     Duration patience = std::chrono::seconds(120);
 };
@@ -80,6 +81,7 @@ private:
     void connection_wanted(std::size_t index) override;
     void connection_unwanted(std::size_t index) override;
     void fill_with_chance(Buffer octets) override;
+    Instant time() const override { return world_.now(); }
     void session_up() override;
     void session_down(Error why) override;
     void deadline_changed() override;

@@ -16,7 +16,7 @@ constexpr Duration longest_pause = std::chrono::seconds(2);
 /// Where there are several controllers, one of them will be in office soon.
 constexpr Duration longest_pause_of_several = std::chrono::milliseconds(250);
 /// And one that is paused, or has lost its power, is not waited for as long as if it were the only.
-constexpr Duration silence_of_several = std::chrono::milliseconds(1500);
+constexpr Duration silence_of_several = std::chrono::seconds(3);
 /// Nor is its welcome: one that is paused takes connections, and says nothing on them. Every round
 /// in vain waits a little longer, for the one in office may be slow.
 constexpr Duration first_welcome_of_several = std::chrono::milliseconds(1500);
@@ -34,7 +34,10 @@ IscsiInitiatorOptions initiator_options(const VolumeSession::Options& options,
     made.initiator_name = "iqn.2026-11.io.weft:host." + options.host_name;
     made.send_writes_again = false;
     made.command_patience = options.command_patience;
-    if (options.controllers.size() > 1) made.silence = silence_of_several;
+    if (options.controllers.size() > 1) {
+        made.silence = silence_of_several;
+        made.ping_interval = silence_of_several / 4;
+    }
     made.patience = Duration{};  // the first loss is the end: a new session is another object
     return made;
 }

@@ -52,6 +52,7 @@ public:
     }
     void connection_unwanted(std::size_t) override {}
     void fill_with_chance(Buffer octets) override { std::ranges::fill(octets, std::byte{9}); }
+    Instant time() const override { return {}; }
     void session_up() override {
         disk_.session_up([](Result<void>) {});
     }

@@ -89,6 +89,7 @@ public:
         graveyard.push_back(std::move(movers[index]));
     }
     void fill_with_chance(Buffer octets) override { std::ranges::fill(octets, std::byte{1}); }
+    Instant time() const override { return now; }
     void session_up() override {
         ++ups;
         if (held_disk) disk.session_up([this](Result<void> outcome) { opened = outcome; });
