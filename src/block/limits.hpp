@@ -10,6 +10,9 @@ namespace weft::block {
 /// Requests a filter has under way in the device below. More wait in line, at no cost in memory.
 inline constexpr std::size_t relay_places = 64;
 
+/// The same of a HangFilter, which stands between a part of a box and its disk.
+inline constexpr std::size_t hang_places = 256;
+
 /// Requests a DelayFilter is timing. More wait in line, and their time begins when they get a
 /// place.
 inline constexpr std::size_t delay_places = 256;
