@@ -137,7 +137,7 @@ int box_serve(const Command& self, const Arguments& arguments) {
                        .size = *size,
                        .room = [&wishes] { return linux::room_for_disk_files(wishes.folder); },
                        .key = key,
-                       .group_commit = wishes.group_commit == "on",
+                       .parts = {.group_commit = wishes.group_commit == "on"},
                        .server = {.connections_per_host_max = wishes.host_connections}});
     box.on_event([&](const std::string& what) {
         print_news(wishes.as_json ? show_json({{"event", "news"}, {"what", what}})

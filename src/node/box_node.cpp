@@ -149,7 +149,7 @@ void BoxNode::part_read(std::unique_ptr<BoxPart> part, const std::string& path, 
 
 void BoxNode::take_part(std::unique_ptr<BoxPart> part, std::unique_ptr<BoxWindows> windows) {
     const auto path = path_of(part->volume());
-    watch_room(*part, path);
+    watch_disk(*part, path);
     facts_.find(part->volume())->size = part->size();
     facts_.epoch = std::max(facts_.epoch, part->superblock().epoch);
     part->start(std::move(windows), *links_);
@@ -338,8 +338,7 @@ void BoxNode::receive(Call& call) {
 
 void BoxNode::give_to_part(Call& call, const Command& command) {
     if (auto* part = find_part(command.address.volume)) {
-        part->box().tick(world_.now());
-        return part->box().receive(ticket_of(call), command.block, command.parameters);
+        return part->receive(ticket_of(call), command.block, command.parameters);
     }
     const auto outcome = check(command.address);
     answer(call, outcome == Outcome::done ? Outcome::wrong_volume : outcome);

@@ -36,8 +36,7 @@ public:
         std::function<std::optional<std::uint64_t>()> room{};
         /// Of the cluster: only who proves to know it gives commands. Empty: whoever comes.
         std::string key{};
-        /// Off: every record of a journal is written alone. To measure what that costs.
-        bool group_commit = true;
+        BoxPart::Options parts{};
         BoxWindows::Options windows{};
         ArrayLinks::Options links{};
         IscsiServer::Options server{};
@@ -162,11 +161,13 @@ private:
     Result<std::unique_ptr<BoxWindows>> take_windows();
     std::unique_ptr<BoxPart> make_part_on(std::unique_ptr<BlockDevice> disk) {
         BoxPartOwner& owner = *this;
-        return std::make_unique<BoxPart>(owner, world_, std::move(disk), options_.group_commit);
+        return std::make_unique<BoxPart>(owner, world_, std::move(disk), options_.parts);
     }
-    void watch_room(BoxPart& part, const std::string& path) {
+    void watch_disk(BoxPart& part, const std::string& path) {
         part.on_full([this, path](bool full) { tell_room(path, full); });
+        part.on_hang([this, path](bool hangs) { tell_hang(path, hangs); });
     }
+    void tell_hang(const std::string& path, bool hangs);
     void tell_room(const std::string& path, bool full) {
         tell(path + (full ? ": its file system is full; writes wait for room"
                           : ": there is room again, and writes go on"));

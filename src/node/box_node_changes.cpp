@@ -24,6 +24,13 @@ void BoxNode::save(std::function<void(Result<void>)> then) {
                         });
 }
 
+void BoxNode::tell_hang(const std::string& path, bool hangs) {
+    if (!hangs) return tell(path + ": its disk answers again; weft member re-add lets it back in");
+    const auto patience = options_.parts.disk_patience / std::chrono::seconds(1);
+    tell(path + ": its disk has not answered for " + std::to_string(patience) +
+         " s: this part counts as failed");
+}
+
 void BoxNode::change(Call& call) {
     changes_.push_back(&call);
     if (changes_.size() == 1) begin_change(call);
@@ -104,10 +111,10 @@ void BoxNode::tell_parts_of_epoch(std::function<void(Outcome)> then) {
                                                         .volume = part->volume(),
                                                         .box = facts_.box,
                                                         .epoch = facts_.epoch});
-        part->box().receive(epoch_ticket,
-                            {.action = wire::ArrayAction::new_epoch,
-                             .parameter_length = static_cast<std::uint32_t>(address.size())},
-                            address);
+        part->receive(epoch_ticket,
+                      {.action = wire::ArrayAction::new_epoch,
+                       .parameter_length = static_cast<std::uint32_t>(address.size())},
+                      address);
     }
     part_told_of_epoch(Outcome::done);
 }
@@ -220,7 +227,7 @@ void BoxNode::disk_made(Call& call, const wire::ArraySuperblock& superblock, Res
         return undo_part(call, volume, outcome_of_disk(disk.error()));
     }
     making_ = make_part_on(std::move(*disk));
-    watch_room(*making_, path);
+    watch_disk(*making_, path);
     making_->create(superblock, [this, &call, volume, alive = alive_](Result<void> written) {
         world_.defer([this, &call, volume, alive, written] {
             if (!*alive) return;

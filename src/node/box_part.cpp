@@ -1,9 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/box_part.hpp"
 
+#include <algorithm>
+
 namespace weft::node {
 
+using wire::ArrayAction;
+
 constexpr Duration marks_wait_for = std::chrono::milliseconds(1);
+
+BoxPart::BoxPart(BoxPartOwner& owner, World& world, std::unique_ptr<BlockDevice> disk,
+                 const Options& options)
+    : owner_(owner),
+      world_(world),
+      file_(std::make_unique<GrowingDisk>(std::move(disk))),
+      disk_watch_(std::make_unique<block::HangFilter>(*file_, world, options.disk_patience)),
+      disk_(std::make_unique<block::PatientFilter>(*disk_watch_, world)),
+      group_commit_(options.group_commit) {
+    disk_watch_->on_change([this](bool hangs) { disk_hangs(hangs); });
+}
+
+// ------------------------------------------------------------------------------------- commands
+
+void BoxPart::receive(raid::CommandTicket ticket, const wire::ArrayCommandBlock& block,
+                      ConstBuffer parameters) {
+    box_->tick(world_.now());
+    if (!is_failing()) {
+        open_.push_back({ticket, block.transaction});
+        return box_->receive(ticket, block, parameters);
+    }
+    // A transaction that is to end ends when the disk lets it: its window is not to stay open.
+    if (block.action == ArrayAction::abort || block.action == ArrayAction::release) {
+        answered_early_.push_back(ticket);
+        box_->receive(ticket, block, parameters);
+    }
+    refuse({ticket, block.transaction});
+}
+
+bool BoxPart::is_awaited(raid::CommandTicket ticket) {
+    if (auto found = std::ranges::find(open_, ticket, &Open::ticket); found != open_.end()) {
+        *found = open_.back();
+        open_.pop_back();
+        return true;
+    }
+    auto early = std::ranges::find(answered_early_, ticket);
+    WEFT_CHECK(early != answered_early_.end());
+    answered_early_.erase(early);
+    return false;
+}
+
+void BoxPart::refuse(const Open& command) {
+    owner_.part_answered(*this, command.ticket,
+                         {.outcome = wire::ArrayOutcome::disk_failed,
+                          .transaction = command.transaction,
+                          .generation = superblock().volume.generation,
+                          .epoch = superblock().epoch},
+                         {});
+}
+
+/// Whoever waits for the disk is told that it has failed, and the volume goes on without this box.
+void BoxPart::disk_hangs(bool hangs) {
+    if (hear_hang_) hear_hang_(hangs);
+    if (!hangs) return;
+    const auto open = std::exchange(open_, {});
+    for (const auto& each : open) answered_early_.push_back(each.ticket);
+    for (const auto& each : open) refuse(each);
+}
+
+// -------------------------------------------------------------------------------------- its disk
 
 void BoxPart::load(Told told) {
     told_ = std::move(told);

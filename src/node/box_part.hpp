@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "block/hang_filter.hpp"
 #include "block/patient_filter.hpp"
 #include "node/box_windows.hpp"
 #include "node/growing_disk.hpp"
@@ -34,12 +35,15 @@ public:
     /// From load() or create(): later, or from inside. May destroy the part if it has failed.
     using Told = std::function<void(Result<void>)>;
 
-    BoxPart(BoxPartOwner& owner, World& world, std::unique_ptr<BlockDevice> disk, bool group_commit)
-        : owner_(owner),
-          world_(world),
-          file_(std::make_unique<GrowingDisk>(std::move(disk))),
-          disk_(std::make_unique<block::PatientFilter>(*file_, world)),
-          group_commit_(group_commit) {}
+    struct Options {
+        /// Off: every record of a journal is written alone. To measure what that costs.
+        bool group_commit = true;
+        /// A disk that leaves a request unanswered for so long has failed.
+        Duration disk_patience = std::chrono::seconds(30);
+    };
+
+    BoxPart(BoxPartOwner& owner, World& world, std::unique_ptr<BlockDevice> disk,
+            const Options& options);
     BoxPart(const BoxPart&) = delete;
     BoxPart& operator=(const BoxPart&) = delete;
 
@@ -56,6 +60,9 @@ public:
     /// Of one that is idle: it takes none any more, and its windows serve another.
     std::unique_ptr<BoxWindows> stop();
 
+    /// Of one that has started. While its disk hangs every command is answered with `disk_failed`.
+    void receive(raid::CommandTicket ticket, const wire::ArrayCommandBlock& block,
+                 ConstBuffer parameters);
     raid::Box& box() { return *box_; }
     const BoxWindows& windows() const { return *windows_; }
     const wire::ArraySuperblock& superblock() const {
@@ -67,6 +74,8 @@ public:
     std::optional<std::uint64_t> room_for(const wire::ArrayVolume& volume) const;
     /// When there is no room on the disk for what is written, and when there is again.
     void on_full(std::function<void(bool full)> hear) { disk_->on_change(std::move(hear)); }
+    /// When its disk hangs, and when it answers again.
+    void on_hang(std::function<void(bool hangs)> hear) { hear_hang_ = std::move(hear); }
     /// What waits for room fails: the box is to stop.
     void give_up_waiting() { disk_->give_up(); }
     /// The same disk, larger.
@@ -80,11 +89,11 @@ public:
 private:
     // raid::BoxOwner
     void answer(raid::CommandTicket ticket, const wire::ArrayAnswer& answer) override {
-        owner_.part_answered(*this, ticket, answer, {});
+        answer_with_data(ticket, answer, {});
     }
     void answer_with_data(raid::CommandTicket ticket, const wire::ArrayAnswer& answer,
                           ConstBuffer data) override {
-        owner_.part_answered(*this, ticket, answer, data);
+        if (is_awaited(ticket)) owner_.part_answered(*this, ticket, answer, data);
     }
     void meet(std::span<const wire::ArrayPeer> boxes) override { owner_.meet(boxes); }
     void admit(const wire::ArrayHostAdmission& host) override { owner_.admit(host); }
@@ -102,11 +111,27 @@ private:
     void mend_superblocks();
     void open_journal();
 
+    /// A command that is not answered yet.
+    struct Open {
+        raid::CommandTicket ticket{};
+        wire::TransactionNumber transaction{};
+    };
+    bool is_failing() const { return disk_watch_->hangs() || !answered_early_.empty(); }
+    bool is_awaited(raid::CommandTicket ticket);
+    void disk_hangs(bool hangs);
+    void refuse(const Open& command);
+
     BoxPartOwner& owner_;
     World& world_;
     std::unique_ptr<GrowingDisk> file_;
+    std::unique_ptr<block::HangFilter> disk_watch_;
     std::unique_ptr<block::PatientFilter> disk_;
     bool group_commit_;
+    std::vector<Open> open_;
+    /// Commands that were answered when the disk hung. The box answers them too when it can, which
+    /// nobody hears; until then nothing new is begun.
+    std::vector<raid::CommandTicket> answered_early_;
+    std::function<void(bool)> hear_hang_;
     std::unique_ptr<raid::JournaledDisk> journaled_;
     std::unique_ptr<Timer> marks_timer_;
     std::unique_ptr<BoxWindows> windows_;

@@ -46,7 +46,7 @@ struct Life {
         auto own = std::make_unique<CrashDisk>(raid::part_length(superblock), seed);
         disk = own.get();
         disk->become(octets);
-        part = std::make_unique<BoxPart>(owner, world, std::move(own), true);
+        part = std::make_unique<BoxPart>(owner, world, std::move(own), BoxPart::Options{});
     }
     Result<wire::ArraySuperblock> load() {
         std::optional<Result<void>> told;
@@ -178,7 +178,7 @@ TEST(APartsSuperblock, IsWhatTheGoodCopySaysWhereTheOtherCannotBeMended) {
 TEST(APartsSuperblock, IsNotFoundWhereTheDiskEndsBeforeIt) {
     test::ManualWorld world;
     Owner owner;
-    BoxPart part(owner, world, std::make_unique<CrashDisk>(4096, 1), true);
+    BoxPart part(owner, world, std::make_unique<CrashDisk>(4096, 1), {});
     std::optional<Result<void>> told;
     part.load([&](Result<void> outcome) { told = outcome; });
     ASSERT_TRUE(told && !*told);

@@ -27,7 +27,9 @@ IscsiInitiatorOptions initiator_options(const BoxSession::Options& options,
     }
     made.session_number = session_number;
     made.send_writes_again = false;
-    made.command_patience = options.command_patience;
+    made.command_patience = Duration{};
+    made.silence = options.silence;
+    made.ping_interval = std::min(options.silence / 4, BoxSession::ping_interval_most);
     made.patience = Duration{};  // the first loss is the end: a new session is another object
     return made;
 }
@@ -158,7 +160,7 @@ void BoxSession::drop(Error why) {
 
 void BoxSession::retire(Command& command, Result<BoxReply> reply) {
     if (reply) pause_ = first_pause;
-    // A command that took too long was aborted, and the box may or may not have done it.
+    // What the box answered makes no sense, or was lost on its way: what it has done is not known.
     if (!reply && reply.error().code != Code::disconnected && up_) drop(reply.error());
     auto told = command.take_told();
     auto place =

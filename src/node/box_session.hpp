@@ -29,13 +29,17 @@ public:
         /// All commands have been told by then. Told once at least, if the box is not there.
         std::function<void(Error)> down;
     };
+    static constexpr Duration silence_usual = std::chrono::seconds(10);
+    /// A box that says nothing else is pinged so often, and four times in a shorter silence.
+    static constexpr Duration ping_interval_most = std::chrono::seconds(1);
     struct Options {
         Address address;
         std::string target_name;
         std::string initiator_name;
         std::string key{};  ///< of the cluster; empty: nobody proves anything
-        /// A box that takes longer for one command is taken for lost.
-        Duration command_patience = std::chrono::seconds(15);
+        /// A box that has said nothing for so long is lost. One that answers pings is not, however
+        /// long it takes for a command: it is slow, and its own disk is for it to watch.
+        Duration silence = silence_usual;
     };
     using Told = std::function<void(Result<BoxReply>)>;
 

@@ -53,7 +53,7 @@ Result<BoxDescription> parse_box_description(ConstBuffer octets) {
 }
 
 ControllerBox::ControllerBox(World& world, IscsiTransport& transport, ControllerBoxOwner& owner,
-                             std::string name, const Address& address, const std::string& key,
+                             std::string name, const Address& address, const Access& access,
                              std::optional<wire::BoxIdentity> identity)
     : world_(world),
       owner_(owner),
@@ -67,7 +67,8 @@ ControllerBox::ControllerBox(World& world, IscsiTransport& transport, Controller
             {.address = address,
              .target_name = wire::box_target_name(name_),
              .initiator_name = wire::controller_initiator_name,
-             .key = key},
+             .key = access.key,
+             .silence = access.silence},
             {.up = [this] { session_up(); }, .down = [this](Error why) { session_down(why); }}) {}
 
 ControllerBox::~ControllerBox() {

@@ -70,10 +70,15 @@ public:
     /// The same, with what came along.
     using ToldData = std::function<void(std::optional<wire::ArrayAnswer>, ConstBuffer)>;
 
+    struct Access {
+        std::string key{};  ///< of the cluster
+        Duration silence = BoxSession::silence_usual;
+    };
+
     /// `identity`: who it must be; none: whoever it is, as long as it has that name. The box must
     /// not be destroyed from inside what it tells.
     ControllerBox(World& world, IscsiTransport& transport, ControllerBoxOwner& owner,
-                  std::string name, const Address& address, const std::string& key,
+                  std::string name, const Address& address, const Access& access,
                   std::optional<wire::BoxIdentity> identity);
     ~ControllerBox();
 

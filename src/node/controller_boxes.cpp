@@ -76,7 +76,7 @@ void ControllerNode::add_box(const std::string& name, const Address& address, bo
         [this, number] { added(number, "it has not answered in all that time"); });
     adding->patience->set(world_.now() + options_.add_patience);
     adding->box = std::make_unique<ControllerBox>(world_, transport_, box_owner(), name, address,
-                                                  options_.key, std::nullopt);
+                                                  box_access(), std::nullopt);
     adding_[number] = std::move(adding);
 }
 

@@ -140,7 +140,7 @@ void ControllerNode::remembered(Result<void> outcome) {
         if (!address) return unreadable(box_record_name(identity), address.error());
         boxes_[identity] = std::make_unique<ControllerBox>(world_, transport_, box_owner(),
                                                            raid::text_of_field(record.name),
-                                                           *address, options_.key, identity);
+                                                           *address, box_access(), identity);
     }
     const wire::ArrayClusterRecord record{
         .cluster = cluster_, .epoch = epoch_, .controller = controller_};

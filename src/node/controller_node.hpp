@@ -44,6 +44,8 @@ public:
         std::string key{};  ///< of the cluster: boxes and this controller prove that they know it
         /// How long a box that is being added may take to answer.
         Duration add_patience = std::chrono::seconds(10);
+        /// A box that has said nothing for so long is absent.
+        Duration box_silence = BoxSession::silence_usual;
     };
     using Refusal = std::optional<std::string>;
     using Told = std::function<void(Refusal)>;
@@ -120,6 +122,7 @@ public:
     /// Those of controllers before this one, too, as far as they could keep them.
     const EventBook& events() const { return events_; }
     OfficeReport office() const;
+    const Options& options() const { return options_; }
     /// It serves: standbys, and those that have stepped down, do not.
     bool in_office() const { return lease_.state() == ControllerLease::State::in_office; }
     wire::ClusterIdentity cluster() const override { return cluster_; }
@@ -168,6 +171,9 @@ private:
               std::function<void(bool)> told) override;
 
     ControllerBoxOwner& box_owner() { return *this; }
+    ControllerBox::Access box_access() const {
+        return {.key = options_.key, .silence = options_.box_silence};
+    }
     std::uint32_t lease_ms() const override { return lease_.remaining_ms(); }
     void elected(Result<wire::Epoch> outcome);
     void doubted(bool doubtful);

@@ -77,6 +77,7 @@ public:
         options.listen = controller_address();
         options.volume = volume_options;
         options.in_band = in_band;
+        options.box_silence = box_silence;
         controller = std::make_unique<node::ControllerNode>(world.host("10.0.0.1"), *store,
                                                             std::move(options));
         std::optional<Result<Address>> started;
@@ -93,6 +94,7 @@ public:
         options.listen = standby_address();
         options.volume = volume_options;
         options.in_band = in_band;
+        options.box_silence = box_silence;
         options.office.standby = true;
         standby = std::make_unique<node::ControllerNode>(world.host("10.0.0.2"), *standby_store,
                                                          std::move(options));
@@ -248,6 +250,7 @@ public:
     node::MemoryRecords records;
     raid::VolumeManagerOptions volume_options{};
     bool in_band = false;
+    Duration box_silence = node::BoxSession::silence_usual;
     std::unique_ptr<node::MemoryMetadataStore> store;
     std::unique_ptr<node::ControllerNode> controller;
     std::unique_ptr<node::MemoryMetadataStore> standby_store;
