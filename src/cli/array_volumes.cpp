@@ -40,10 +40,11 @@ std::string troubles_of(const json& member) {
 
 void print_details(const json& volume) {
     print_volume(volume);
-    fmt::print("  target {}, chunks of {}, {}, generation {}, {} hosts\n", word(volume, "target"),
+    fmt::print("  target {}, chunks of {}, {}{}, generation {}, {} hosts\n", word(volume, "target"),
                show_size(volume.at("chunk").get<std::uint64_t>()),
                word(volume, "consistency") == "journal" ? "with a journal" : "without a journal",
                volume.at("generation").get<std::uint64_t>(), volume.at("hosts").get<std::size_t>());
+               word(volume, "topology") == "tree" ? ", parity by a tree" : "",
     for (const auto& member : volume.at("members"))
         fmt::print("  place {}: {}, {}, {}{}\n", member.at("place").get<unsigned>(),
                    word(member, "box"), word(member, "state"),
@@ -96,7 +97,7 @@ struct Wishes {
 
 int volume_create(const Command& self, const Arguments& arguments) {
     CLI::App options;
-    std::string name, boxes, chunk = "128K", size, consistency;
+    std::string name, boxes, chunk = "128K", size, consistency, topology;
     unsigned level = 5;
     ArrayWishes array;
     options.add_option("NAME", name, "the volume's name")->required();
@@ -112,6 +113,10 @@ int volume_create(const Command& self, const Arguments& arguments) {
             "journal, unless none is asked for: nothing answered is lost, whoever loses power")
         ->check(CLI::IsMember({"journal", "none"}));
     array.declare(options);
+    options
+        .add_option("--topology", topology,
+                    "star, unless tree is asked for: boxes gather parity in pairs, round by round")
+        ->check(CLI::IsMember({"star", "tree"}));
     if (auto leave = parse(self, options, arguments)) return *leave;
     json request{{"do", "create volume"},
                  {"name", name},
@@ -120,6 +125,7 @@ int volume_create(const Command& self, const Arguments& arguments) {
                  {"chunk", size_of(chunk)}};
     if (!consistency.empty()) request["consistency"] = consistency;
     if (!size.empty()) request["size"] = volume_size_of(size);
+    if (!topology.empty()) request["topology"] = topology;
     array.ask(request);
     auto volume = array.ask({{"do", "volume status"}, {"name", name}});
     if (array.as_json)

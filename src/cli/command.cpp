@@ -47,7 +47,7 @@ constexpr Command table[] = {
     {"box remove", "NAME --controller HOST:PORT [--json]",
      "Let a box that is part of no volume go", box_remove},
     {"volume create", "NAME --level 1|5|6 --boxes NAME,… [--chunk SIZE] [--size SIZE] "
-     "[--consistency journal|none] --controller HOST:PORT [--json]",
+     "[--consistency journal|none] [--topology star|tree] --controller HOST:PORT [--json]",
      "Make a volume on boxes of an array", volume_create},
     {"volume list", "--controller HOST:PORT [--json]",
      "Say which volumes an array has", volume_list},

@@ -84,6 +84,15 @@ const char* state_of(const raid::MemberStatus& member) {
 
 json volume_json(const node::VolumeReport& report) {
     const auto& status = report.status;
+bool is_member(const raid::MemberStatus& member) {
+    return member.state == wire::ArrayMemberState::current ||
+           member.state == wire::ArrayMemberState::rebuilding;
+}
+
+const char* name_of(wire::ArrayTopology topology) {
+    return topology == wire::ArrayTopology::binary_tree ? "tree" : "star";
+}
+
     json members = json::array(), rebuilds = json::array();
     for (std::size_t i = 0; i < status.members.size(); ++i) {
         const auto& member = status.members[i];
@@ -119,6 +128,7 @@ json volume_json(const node::VolumeReport& report) {
             {"generation", static_cast<std::uint64_t>(status.volume.generation)},
             {"target", wire::volume_target_name(report.name)},
             {"hosts", report.hosts},
+            {"topology", name_of(status.volume.topology)},
             {"requests_under_way", status.requests},
             {"counters",
              {{"requests", report.requests},
@@ -184,6 +194,13 @@ wire::ArrayConsistency consistency_of(const std::string& word) {
 void create_volume(const Desk& desk) {
     ControllerNode::VolumeWishes wishes;
     wishes.name = desk.text("name");
+wire::ArrayTopology topology_of(const std::string& word) {
+    if (word == "star") return wire::ArrayTopology::star;
+    if (word == "tree") return wire::ArrayTopology::binary_tree;
+    throw Refusal{
+        fmt::format("there is no topology {}: star and tree are known", show_foreign(word))};
+}
+
     wishes.level = level_of(desk.number("level"));
     wishes.boxes = desk.request.at("boxes").get<std::vector<std::string>>();
     const auto chunk = desk.number("chunk", wishes.chunk_bytes);
@@ -196,6 +213,7 @@ void create_volume(const Desk& desk) {
     desk.controller.create_volume(wishes, desk.told());
 }
 
+    if (desk.request.contains("topology")) wishes.topology = topology_of(desk.text("topology"));
 void clean_box(const Desk& desk) {
     auto told = [reply = desk.reply](const ControllerNode::Refusal& refusal,
                                      const std::vector<node::RemovedPart>& removed) {

@@ -93,6 +93,7 @@ public:
         std::uint32_t chunk_bytes = 128u << 10;
         std::uint64_t size = 0;  ///< 0: all the boxes have room for
         wire::ArrayConsistency consistency = wire::ArrayConsistency::journal;
+        wire::ArrayTopology topology = wire::ArrayTopology::star;
     };
     void create_volume(const VolumeWishes& wishes, Told told);
     void delete_volume(const std::string& name, Told told);

@@ -23,9 +23,12 @@ std::unique_ptr<BoxWindows> own_windows(const ControllerVolume::Surroundings& ar
 
 /// Where data goes by way of the controller it has a share in every plan; else in those that lead
 /// around a link which is broken.
-raid::VolumeManagerOptions with_own_side(raid::VolumeManagerOptions options,
-                                         const ControllerVolume::Surroundings& around,
-                                         BoxWindows* windows) {
+raid::VolumeManagerOptions options_for(const wire::ArrayVolume& volume,
+                                       raid::VolumeManagerOptions options,
+                                       const ControllerVolume::Surroundings& around,
+                                       BoxWindows* windows) {
+    if (volume.topology == wire::ArrayTopology::binary_tree)
+        options.plan.topology = raid::Topology::binary_tree;
     if (windows == nullptr) return options;
     if (around.in_band) options.plan.path = raid::DataPath::in_band;
     options.own = {
@@ -50,7 +53,7 @@ ControllerVolume::ControllerVolume(const Surroundings& around,
       identity_(volume.volume),
       first_(volume),
       windows_(own_windows(around, options)),
-      manager_(*this, with_own_side(options, around, windows_.get())),
+      manager_(*this, options_for(volume, options, around, windows_.get())),
       disk_(around.world, domain_for_initiators(around, windows_.get()), around.self,
             [this](raid::HostRequest& request) {
                 manager().submit(request);

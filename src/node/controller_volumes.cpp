@@ -93,6 +93,7 @@ ControllerNode::Refusal ControllerNode::plan_creation(const VolumeWishes& wishes
     volume.boxes = static_cast<std::uint8_t>(std::min<std::size_t>(wishes.boxes.size(), 255));
     volume.chunk_bytes = wishes.chunk_bytes;
     volume.consistency = wishes.consistency;
+    volume.topology = wishes.topology;
     auto layout = raid::Layout::make(wishes.level, volume.boxes, wishes.chunk_bytes);
     if (!layout && layout.error().code == Code::out_of_range)
         return boxes_of_level(wishes.level) + ", and not " + std::to_string(wishes.boxes.size());

@@ -44,8 +44,9 @@ Result<wire::ArraySuperblock> parse_superblock(ConstBuffer image) {
     if (crc32c(image.first(checksummed)) != expected)
         return Error{.code = Code::malformed, .where = checksummed};
     const auto superblock = decode<wire::ArraySuperblock>(image);
-    if (!superblock || !layout_of(superblock->volume) || !is_place_of(*superblock) ||
-        !has_a_journal_that_can_be(*superblock))
+    if (!superblock || !layout_of(superblock->volume) ||
+        superblock->volume.topology > wire::ArrayTopology::binary_tree ||
+        !is_place_of(*superblock) || !has_a_journal_that_can_be(*superblock))
         return Error{Code::unsupported};
     return superblock;
 }

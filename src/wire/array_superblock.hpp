@@ -37,6 +37,12 @@ enum class ArrayConsistency : std::uint8_t {
     journal = 1,  ///< what was prepared outlives it
 };
 
+/// How blocks of a row come together where its parity is computed.
+enum class ArrayTopology : std::uint8_t {
+    star = 0,         ///< one box fetches them all
+    binary_tree = 1,  ///< boxes fetch in pairs, round by round
+};
+
 /// A volume: the same for all its boxes.
 struct ArrayVolume {
     VolumeIdentity volume{};
@@ -45,6 +51,7 @@ struct ArrayVolume {
     std::uint8_t level = 0;
     std::uint8_t boxes = 0;
     ArrayConsistency consistency{};
+    ArrayTopology topology{};
     std::uint32_t chunk_bytes = 0;
     std::uint64_t stripes = 0;
     std::array<ArrayMember, 18> members{};
@@ -56,7 +63,7 @@ struct ArrayVolume {
         v("level", h.level);
         v("boxes", h.boxes);
         v("consistency", h.consistency);
-        v.pack(reserved<8>);
+        v("topology", h.topology);
         v("chunk bytes", h.chunk_bytes);
         v("stripes", h.stripes);
         for (auto& member : h.members) v.nested("member", member);
