@@ -30,6 +30,7 @@ void print_volume(const json& volume) {
 /// What is the matter with a box that is there.
 std::string troubles_of(const json& member) {
     std::string text;
+    if (member.at("failing").get<bool>()) text += ", fails orders";
     if (member.at("slow").get<bool>()) text += ", answers slowly: reads go around it";
     if (member.at("full").get<bool>()) text += ", has no room: writes wait";
     for (const auto& other : member.at("unreached"))

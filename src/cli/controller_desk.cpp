@@ -69,14 +69,15 @@ json box_json(const node::BoxReport& box) {
 }
 
 const char* state_of(const raid::MemberStatus& member) {
-    if (member.failed) return "failed";
+/// The membership, and nothing else: one that has trouble is a member all the same. "failed" is one
+/// that was removed and stays so until it is re-added or replaced.
     switch (member.state) {
         case wire::ArrayMemberState::current:
             return "current";
         case wire::ArrayMemberState::rebuilding:
             return "rebuilding";
         case wire::ArrayMemberState::absent:
-            return "absent";
+            return member.failed ? "failed" : "absent";
         default:
             return "none";
     }
@@ -105,6 +106,7 @@ const char* name_of(wire::ArrayTopology topology) {
                            {"state", state_of(member)},
                            {"up", member.up},
                            {"slow", member.slow},
+                           {"failing", is_member(member) && member.failed},
                            {"full", member.full},
                            {"unreached", unreached},
                            {"misses_host", member.misses_host}});
