@@ -44,8 +44,8 @@ void print_details(const json& volume) {
     fmt::print("  target {}, chunks of {}, {}{}, generation {}, {} hosts\n", word(volume, "target"),
                show_size(volume.at("chunk").get<std::uint64_t>()),
                word(volume, "consistency") == "journal" ? "with a journal" : "without a journal",
-               volume.at("generation").get<std::uint64_t>(), volume.at("hosts").get<std::size_t>());
                word(volume, "topology") == "tree" ? ", parity by a tree" : "",
+               volume.at("generation").get<std::uint64_t>(), volume.at("hosts").get<std::size_t>());
     for (const auto& member : volume.at("members"))
         fmt::print("  place {}: {}, {}, {}{}\n", member.at("place").get<unsigned>(),
                    word(member, "box"), word(member, "state"),
@@ -113,11 +113,11 @@ int volume_create(const Command& self, const Arguments& arguments) {
             "--consistency", consistency,
             "journal, unless none is asked for: nothing answered is lost, whoever loses power")
         ->check(CLI::IsMember({"journal", "none"}));
-    array.declare(options);
     options
         .add_option("--topology", topology,
                     "star, unless tree is asked for: boxes gather parity in pairs, round by round")
         ->check(CLI::IsMember({"star", "tree"}));
+    array.declare(options);
     if (auto leave = parse(self, options, arguments)) return *leave;
     json request{{"do", "create volume"},
                  {"name", name},
@@ -125,8 +125,8 @@ int volume_create(const Command& self, const Arguments& arguments) {
                  {"boxes", split(boxes)},
                  {"chunk", size_of(chunk)}};
     if (!consistency.empty()) request["consistency"] = consistency;
-    if (!size.empty()) request["size"] = volume_size_of(size);
     if (!topology.empty()) request["topology"] = topology;
+    if (!size.empty()) request["size"] = volume_size_of(size);
     array.ask(request);
     auto volume = array.ask({{"do", "volume status"}, {"name", name}});
     if (array.as_json)

@@ -15,6 +15,7 @@
 #include "cli/command.hpp"
 #include "cli/exporting.hpp"
 #include "cli/management.hpp"
+#include "cli/promises.hpp"
 #include "cli/text.hpp"
 #include "linux/descriptor.hpp"
 #include "linux/descriptor_limit.hpp"
@@ -30,6 +31,7 @@ struct Wishes {
     std::string files = "auto";
     std::string group_commit = "on";
     std::size_t host_connections = host_connections_usual;
+    DurationWish disk_patience{"30s", std::chrono::seconds(1), std::chrono::hours(1)};
     bool as_json = false;
 };
 
@@ -116,6 +118,8 @@ int box_serve(const Command& self, const Arguments& arguments) {
                     "off: no two writes share a write to a journal; for measuring alone")
         ->check(CLI::IsMember({"on", "off"}));
     declare_host_connections(options, wishes.host_connections);
+    wishes.disk_patience.declare(options, "--disk-patience",
+                                 "a disk that leaves a request unanswered for so long has failed");
     options.add_flag("--json", wishes.as_json, "news as JSON lines");
     if (auto leave = parse(self, options, arguments)) return *leave;
     const auto size = parse_size(wishes.size);
@@ -137,7 +141,8 @@ int box_serve(const Command& self, const Arguments& arguments) {
                        .size = *size,
                        .room = [&wishes] { return linux::room_for_disk_files(wishes.folder); },
                        .key = key,
-                       .parts = {.group_commit = wishes.group_commit == "on"},
+                       .parts = {.group_commit = wishes.group_commit == "on",
+                                 .disk_patience = wishes.disk_patience.value()},
                        .server = {.connections_per_host_max = wishes.host_connections}});
     box.on_event([&](const std::string& what) {
         print_news(wishes.as_json ? show_json({{"event", "news"}, {"what", what}})

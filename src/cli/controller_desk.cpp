@@ -11,6 +11,7 @@
 
 #include "cli/command.hpp"
 #include "cli/exporting.hpp"
+#include "cli/promises.hpp"
 #include "cli/text.hpp"
 
 namespace weft::cli {
@@ -68,9 +69,9 @@ json box_json(const node::BoxReport& box) {
             {"unclaimed", box.unclaimed}};
 }
 
-const char* state_of(const raid::MemberStatus& member) {
 /// The membership, and nothing else: one that has trouble is a member all the same. "failed" is one
 /// that was removed and stays so until it is re-added or replaced.
+const char* state_of(const raid::MemberStatus& member) {
     switch (member.state) {
         case wire::ArrayMemberState::current:
             return "current";
@@ -83,8 +84,6 @@ const char* state_of(const raid::MemberStatus& member) {
     }
 }
 
-json volume_json(const node::VolumeReport& report) {
-    const auto& status = report.status;
 bool is_member(const raid::MemberStatus& member) {
     return member.state == wire::ArrayMemberState::current ||
            member.state == wire::ArrayMemberState::rebuilding;
@@ -94,6 +93,8 @@ const char* name_of(wire::ArrayTopology topology) {
     return topology == wire::ArrayTopology::binary_tree ? "tree" : "star";
 }
 
+json volume_json(const node::VolumeReport& report) {
+    const auto& status = report.status;
     json members = json::array(), rebuilds = json::array();
     for (std::size_t i = 0; i < status.members.size(); ++i) {
         const auto& member = status.members[i];
@@ -105,8 +106,8 @@ const char* name_of(wire::ArrayTopology topology) {
                            {"box", report.box_names[i]},
                            {"state", state_of(member)},
                            {"up", member.up},
-                           {"slow", member.slow},
                            {"failing", is_member(member) && member.failed},
+                           {"slow", member.slow},
                            {"full", member.full},
                            {"unreached", unreached},
                            {"misses_host", member.misses_host}});
@@ -127,10 +128,10 @@ const char* name_of(wire::ArrayTopology topology) {
             {"chunk", status.volume.chunk_bytes},
             {"consistency",
              status.volume.consistency == wire::ArrayConsistency::journal ? "journal" : "none"},
+            {"topology", name_of(status.volume.topology)},
             {"generation", static_cast<std::uint64_t>(status.volume.generation)},
             {"target", wire::volume_target_name(report.name)},
             {"hosts", report.hosts},
-            {"topology", name_of(status.volume.topology)},
             {"requests_under_way", status.requests},
             {"counters",
              {{"requests", report.requests},
@@ -193,9 +194,6 @@ wire::ArrayConsistency consistency_of(const std::string& word) {
         fmt::format("there is no consistency {}: journal and none are known", show_foreign(word))};
 }
 
-void create_volume(const Desk& desk) {
-    ControllerNode::VolumeWishes wishes;
-    wishes.name = desk.text("name");
 wire::ArrayTopology topology_of(const std::string& word) {
     if (word == "star") return wire::ArrayTopology::star;
     if (word == "tree") return wire::ArrayTopology::binary_tree;
@@ -203,6 +201,9 @@ wire::ArrayTopology topology_of(const std::string& word) {
         fmt::format("there is no topology {}: star and tree are known", show_foreign(word))};
 }
 
+void create_volume(const Desk& desk) {
+    ControllerNode::VolumeWishes wishes;
+    wishes.name = desk.text("name");
     wishes.level = level_of(desk.number("level"));
     wishes.boxes = desk.request.at("boxes").get<std::vector<std::string>>();
     const auto chunk = desk.number("chunk", wishes.chunk_bytes);
@@ -212,10 +213,10 @@ wire::ArrayTopology topology_of(const std::string& word) {
     wishes.size = desk.number("size", 0);
     if (desk.request.contains("consistency"))
         wishes.consistency = consistency_of(desk.text("consistency"));
+    if (desk.request.contains("topology")) wishes.topology = topology_of(desk.text("topology"));
     desk.controller.create_volume(wishes, desk.told());
 }
 
-    if (desk.request.contains("topology")) wishes.topology = topology_of(desk.text("topology"));
 void clean_box(const Desk& desk) {
     auto told = [reply = desk.reply](const ControllerNode::Refusal& refusal,
                                      const std::vector<node::RemovedPart>& removed) {
@@ -359,7 +360,8 @@ void controller_status(const Desk& desk) {
                 {"holder", office.holder},
                 {"lease_ms", office.lease / std::chrono::milliseconds(1)},
                 {"lease_left_ms", office.left_ms},
-                {"address", show_address(desk.controller.address())}});
+                {"address", show_address(desk.controller.address())},
+                {"promises", promises_json(desk.controller.options())}});
 }
 
 /// Told first: then nobody may be left to tell it.

@@ -11,6 +11,7 @@
 #include "cli/command.hpp"
 #include "cli/controller_desk.hpp"
 #include "cli/exporting.hpp"
+#include "cli/promises.hpp"
 #include "cli/text.hpp"
 #include "linux/descriptor_limit.hpp"
 #include "store/etcd_store.hpp"
@@ -25,6 +26,7 @@ struct Wishes {
     std::string state, etcd, etcd_prefix = "weft/", listen, reach, key, data_path = "third-party";
     double lease_seconds = 5;
     std::size_t host_connections = host_connections_usual;
+    PromiseWishes promises;
     bool standby = false;
     bool as_json = false;
 };
@@ -129,6 +131,7 @@ node::ControllerNode::Options node_options(const Wishes& wishes, Ended before) {
         options.reach = parse_tcp(wishes.reach).value_or(Address::tcp(wishes.reach, 0));
     options.key = read_key(wishes.key);
     options.server.connections_per_host_max = wishes.host_connections;
+    wishes.promises.apply(options);
     options.in_band = wishes.data_path == "inband";
     // All a box has: the more writes are under way, the more of them share a wait for its disk.
     options.volume.windows = node::BoxWindows::Options{}.windows;
@@ -258,10 +261,12 @@ int controller_serve(const Command& self, const Arguments& arguments) {
                     "third-party: data goes between hosts and boxes; inband: by way of here")
         ->check(CLI::IsMember({"third-party", "inband"}));
     declare_host_connections(options, wishes.host_connections);
+    wishes.promises.declare(options);
     options.add_flag("--json", wishes.as_json, "say what happens as JSON, a line each");
     if (auto leave = parse(self, options, arguments)) return *leave;
     if (wishes.state.empty() && wishes.etcd.empty())
         throw Misuse{"nowhere to remember anything; give --state FILE or --etcd HOST:PORT,…"};
+    (void)node_options(wishes, Ended::told_to);  // a Misuse comes before there is a file
     auto ended = serve(wishes, Ended::told_to);
     // A standby that was in office is one again when it is not.
     while (ended != Ended::told_to && wishes.standby) ended = serve(wishes, ended);

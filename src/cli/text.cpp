@@ -185,6 +185,20 @@ void print_news(const std::string& line) {
     std::fflush(stdout);
 }
 
+std::optional<Duration> parse_duration(std::string_view text) {
+    const auto digits = text.substr(0, text.find_first_not_of("0123456789."));
+    const auto unit = text.substr(digits.size());
+    const auto number = parse_number<double>(digits);
+    double scale = 0;
+    if (unit == "ms") scale = 1e6;
+    if (unit.empty() || unit == "s") scale = 1e9;
+    if (unit == "m" || unit == "min") scale = 60e9;
+    if (unit == "h") scale = 3600e9;
+    const double nanoseconds = number.value_or(0) * scale;
+    if (!number || scale == 0 || nanoseconds >= std::ldexp(1.0, 62)) return {};
+    return Duration{std::llround(nanoseconds)};
+}
+
 std::string show_duration(double seconds) {
     if (seconds < 60) return fmt::format("{:.1f} s", seconds);
     auto whole = static_cast<std::uint64_t>(seconds + 0.5);

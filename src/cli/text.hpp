@@ -41,6 +41,8 @@ std::string show_json(const nlohmann::json& document);
 /// our output may stop us.
 void print_news(const std::string& line);
 
+/// "500ms", "10s", "1.5", "2m", "1h"; without a unit: seconds. Nothing if it is no duration.
+std::optional<Duration> parse_duration(std::string_view text);
 /// A duration for people: "0.4 s", "3 min 20 s".
 std::string show_duration(double seconds);
 

@@ -34,6 +34,17 @@ TEST(Size, ThatIsNoneIsToldWhy) {
         EXPECT_EQ(why_no_size(text), "'" + std::string(text) + "' is not a size like 512M or 1G");
 }
 
+TEST(ADuration, IsReadAsPeopleWriteIt) {
+    using namespace std::chrono_literals;
+    EXPECT_EQ(parse_duration("500ms"), Duration(500ms));
+    EXPECT_EQ(parse_duration("10s"), Duration(10s));
+    EXPECT_EQ(parse_duration("1.5"), Duration(1500ms));
+    EXPECT_EQ(parse_duration("2m"), Duration(2min));
+    EXPECT_EQ(parse_duration("1h"), Duration(1h));
+    for (auto text : {"", "s", "10 s", "-1s", "1x", "1e9", "1.2.3s", "99999999999999999999h"})
+        EXPECT_FALSE(parse_duration(text)) << text;
+}
+
 TEST(Size, IsShownShort) {
     EXPECT_EQ(show_size(0), "0 B");
     EXPECT_EQ(show_size(1023), "1023 B");
