@@ -70,9 +70,6 @@ struct VolumeManagerOptions {
                                                          ///< no longer in question
     std::uint64_t rebuild_save_stripes = 256;            ///< between two lasting marks
     HedgeOptions hedge{};                                ///< of reads that a box is late for
-    /// Percent of the octets each box admits in a second that a rebuild gets while it has work.
-    std::uint8_t rebuild_share = 20;
-    std::uint32_t host_requests = 128;  ///< of one host, under way; more wait for their turn
 };
 
 /// What a box's own superblock says of this volume.
