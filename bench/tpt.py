@@ -6,9 +6,10 @@ Without a journal, as the paper's; bench/safety.py says what that costs.
 
 Every role has a network namespace of its own, with a link to one bridge, so that what each sends
 and receives can be counted. fio drives the host through its NBD socket. Both arrays run all the
-time, and take turns.
+time, and take turns; with --tree there is a third, as TPT but with binary-tree parity.
 
-    bench/tpt.py [--quick] [--rounds 3] [--seconds 1] [--chunks 4K,…] [--sizes 4K,…] [--json]
+    bench/tpt.py [--quick] [--rounds 3] [--seconds 1] [--chunks 4K,…] [--sizes 4K,…] [--tree]
+                 [--json]
 """
 import argparse
 import json
@@ -30,6 +31,7 @@ from cluster import Cluster  # noqa: E402
 
 TOOLS = ("cmake", "unshare", "ip", "fio", "mount")
 PATHS = {"TPT": "third-party", "Baseline": "inband"}
+TREE = "Tree"  # as TPT, of a volume whose parity is computed by a binary tree
 BOXES = ("oak", "elm", "ash", "fir", "yew")
 CHUNKS, SIZES = "4K,32K,128K", "4K,16K,64K,256K,1M,4M"
 QUICK_CHUNKS, QUICK_SIZES = "32K", "4K,64K,1M"
@@ -107,15 +109,18 @@ class Array:
         return self.network.join(self.space(role))
 
     def start(self):
+        self.join("management")
         listen = f"{self.join('controller')}:7800"
-        self.cluster.start_controller(listen, "--data-path", PATHS[self.name])
+        path = PATHS.get(self.name, PATHS["TPT"])
+        self.cluster.start_controller(listen, "--data-path", path)
         for box in BOXES:
             self.cluster.start_box(box, "256M", f"{self.join(box)}:7801")
             self.cluster.add_box(box)
 
     def make_volume(self, chunk):
         self.cluster.tell("volume", "create", VOLUME, "--level", 5, "--boxes", ",".join(BOXES),
-                          "--chunk", chunk, "--consistency", "none")
+                          "--chunk", chunk, "--consistency", "none", "--topology",
+                          "tree" if self.name == TREE else "star")
         self.join("host")
         self.cluster.attach(VOLUME, "host", "--nbd-unix", self.folder / "nbd.sock")
         self.fio("write", 1 << 20, 60, "--size", f"{FILE_MIB}M", "--time_based=0")
@@ -130,7 +135,8 @@ class Array:
         uri = f"nbd+unix:///{VOLUME}?socket={self.folder / 'nbd.sock'}"
         command = ["fio", "--name=bench", "--ioengine=nbd", f"--uri={uri}", f"--rw={operation}",
                    f"--bs={size}", f"--iodepth={DEPTH}", f"--size={FILE_MIB}M", "--time_based",
-                   f"--runtime={seconds}", "--randrepeat=0", "--output-format=json", *more]
+                   f"--runtime={round(seconds * 1000)}ms", "--randrepeat=0",
+                   "--output-format=json", *more]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120)
         if done.returncode:
             raise Failed(f"fio ended with {done.returncode}: {done.stderr.strip()}")
@@ -217,23 +223,33 @@ def text(spread_of):
     return f"{number(spread_of['median'])} ({number(spread_of['low'])}–{number(spread_of['high'])})"
 
 
+def tree_columns(tree, tpt):
+    ratio = tree["mib_per_second"]["median"] / tpt["mib_per_second"]["median"]
+    return f" {text(tree['mib_per_second'])} | ×{ratio:.2f} |"
+
+
 def show(results, degraded):
     columns = (("mib_per_second", "MiB/s"), ("cpu_per_gib", "controller CPU s/GiB"),
                ("controller_octets", "octets at the controller per user octet"),
                ("host_octets", "at the host"), ("orders_per_request", "orders per request"))
+    has_tree = any(cell[3] == TREE for cell in results)
     for chunk in sorted({cell[0] for cell in results}):
         for operation in ("read", "write"):
             print(f"\n**{operation}, chunks of {size_text(chunk)}**\n")
-            print("| request | TPT MiB/s | Baseline MiB/s | TPT / Baseline | " +
-                  " | ".join(f"{title}: TPT, Baseline" for _, title in columns[1:]) + " |")
-            print("|--:" * (4 + len(columns) - 1) + "|")
+            titles = ["request", "TPT MiB/s", "Baseline MiB/s", "TPT / Baseline",
+                      *(f"{title}: TPT, Baseline" for _, title in columns[1:]),
+                      *(("tree MiB/s", "tree / TPT") if has_tree else ())]
+            print(f"| {' | '.join(titles)} |")
+            print("|--:" * len(titles) + "|")
             for size in sorted({cell[2] for cell in results}):
                 tpt, base = (results[chunk, operation, size, name] for name in PATHS)
                 ratio = tpt["mib_per_second"]["median"] / base["mib_per_second"]["median"]
                 print(f"| {size_text(size)} | {text(tpt['mib_per_second'])} | "
                       f"{text(base['mib_per_second'])} | ×{ratio:.2f} | " +
                       " | ".join(f"{tpt[key]['median']:.3g}, {base[key]['median']:.3g}"
-                                 for key, _ in columns[1:]) + " |")
+                                 for key, _ in columns[1:]) + " |" +
+                      (tree_columns(results[chunk, operation, size, TREE], tpt) if has_tree
+                       else ""))
     payload = sum(summaries["payload_octets"]["high"] for cell, summaries in results.items()
                   if cell[3] == "TPT")
     print(f"\nPayload through the controller of TPT: {payload:.0f} octets.")
@@ -263,6 +279,7 @@ def parse_arguments():
     add_usual_options(options, rounds=None, seconds=1)
     options.add_argument("--chunks", default=None)
     options.add_argument("--sizes", default=None)
+    options.add_argument("--tree", action="store_true", help="binary-tree parity, too")
     arguments = options.parse_args()
     if arguments.quick:
         choose_unsaid(arguments, rounds=1, chunks=QUICK_CHUNKS, sizes=QUICK_SIZES)
@@ -277,7 +294,8 @@ def main():
     enter_namespace("weft", with_mounts=True)
     network = Network()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="weft-tpt-"))
-    arrays = [Array(name, network, folder) for name in PATHS]
+    names = [*PATHS, TREE] if arguments.tree else PATHS
+    arrays = [Array(name, network, folder) for name in names]
     load = os.getloadavg()[0]
     try:
         for array in arrays:
