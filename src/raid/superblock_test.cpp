@@ -41,6 +41,16 @@ TEST(Superblock, IsReadBackAsItWasWritten) {
     EXPECT_EQ(*parse_superblock(encode_superblock(kept_by(3))), kept_by(3));
 }
 
+TEST(Superblock, HasATopologyWhichIsAStarWhereNoneWasWritten) {
+    EXPECT_EQ(parse_superblock(test::golden("raid/superblock.hex"))->volume.topology,
+              wire::ArrayTopology::star);
+    auto tree = kept_by(1);
+    tree.volume.topology = wire::ArrayTopology::binary_tree;
+    EXPECT_EQ(*parse_superblock(encode_superblock(tree)), tree);
+    tree.volume.topology = wire::ArrayTopology{2};
+    EXPECT_EQ(parse_superblock(encode_superblock(tree)).error().code, Code::unsupported);
+}
+
 TEST(Superblock, IsRefusedWhenAnyBitOfItIsWrong) {
     auto image = encode_superblock(kept_by(0));
     for (std::size_t bit = 0; bit < image.size() * 8; bit += 3) {

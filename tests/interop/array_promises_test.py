@@ -6,6 +6,7 @@ written degraded, rebuilt, and the same after the controller begins anew."""
 import os
 import pathlib
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,10 +33,10 @@ class Promises(unittest.TestCase):
         self.cluster = Cluster(WEFT, self.path)
         self.addCleanup(self.cluster.stop)
 
-    def start(self, *more):
+    def start(self, *more, of_boxes=()):
         self.cluster.start_controller("127.0.0.1:0", *more)
         for name in BOXES:
-            self.cluster.start_box(name, "64M")
+            self.cluster.start_box(name, "64M", "127.0.0.1:0", *of_boxes)
             self.cluster.add_box(name)
 
     def create(self, level, *more):
@@ -103,6 +104,43 @@ class Promises(unittest.TestCase):
         self.assertGreater(took, SILENCE * 0.75 - 0.1)
         self.assertLess(took, SILENCE + 1)  # of which a second is ours, to ask
         self.cluster.wait_until(VOLUME, lambda status: status["state"] == "healthy")
+
+    def test_a_box_whose_disk_hangs_says_so(self):
+        where, image = self.path / "ash", self.path / "image"
+        where.mkdir()
+        with open(image, "wb") as file:
+            file.truncate(256 * MIB)
+        for words in (("mkfs.ext4", "-q", image), ("mount", "-o", "loop", image, where)):
+            if not shutil.which(words[0]) or not shutil.which("fsfreeze") or subprocess.run(
+                    words, capture_output=True).returncode:
+                self.skipTest("no file system can be mounted here")
+        self.addCleanup(subprocess.run, ["umount", "--lazy", where])
+        self.addCleanup(self.cluster.stop)
+        (where / "lost+found").rmdir()
+        self.start(of_boxes=("--disk-patience", "5s"))
+        self.create(5)
+        octets = os.urandom(4 * MIB)
+        self.write(octets)
+        subprocess.run(["fsfreeze", "--freeze", where], check=True)
+        thaw = ["fsfreeze", "--unfreeze", where]
+        self.addCleanup(subprocess.run, thaw, capture_output=True)
+        octets = os.urandom(4 * MIB)
+        began = time.monotonic()
+        self.write(octets)
+        print(f"written after {time.monotonic() - began:.2f} s", flush=True)
+        self.assertGreater(time.monotonic() - began, 4.9)
+        self.assertEqual(self.cluster.status(VOLUME)["members"][2]["state"], "failed")
+        self.assertEqual(self.told("box lost"), [])
+        self.assertEqual(len(self.told("box failed: disk failed")), 1)
+        self.assertTrue(any("its disk has not answered for 5 s" in each.get("what", "")
+                            for each in self.cluster.boxes["ash"].news()))
+        subprocess.run(thaw, check=True)
+        time.sleep(1)
+        self.cluster.tell("member", "re-add", VOLUME, "ash")
+        self.cluster.wait_until(VOLUME, lambda status: status["state"] == "healthy")
+        self.assertEqual(self.cluster.tell("scrub", VOLUME, "--wait")["mismatches"], 0)
+        self.cluster.boxes["oak"].kill()
+        self.expect(octets)
 
     def test_a_member_that_fails_and_cannot_be_spared_is_a_member(self):
         self.start("--request-patience", "20s")
