@@ -105,6 +105,22 @@ class Promises(unittest.TestCase):
         self.assertLess(took, SILENCE + 1)  # of which a second is ours, to ask
         self.cluster.wait_until(VOLUME, lambda status: status["state"] == "healthy")
 
+    def test_a_controller_that_was_stopped_itself_blames_no_box(self):
+        self.start("--box-silence", f"{SILENCE}s", "--lease", "60")
+        self.create(5)
+        self.write(os.urandom(MIB))
+        process = self.cluster.controller.process
+        for _ in range(3):
+            process.send_signal(signal.SIGSTOP)
+            time.sleep(2 * SILENCE)
+            process.send_signal(signal.SIGCONT)
+            time.sleep(0.5)
+        octets = os.urandom(MIB)
+        self.write(octets)
+        self.expect(octets)
+        self.assertEqual(self.told("box lost"), [])
+        self.assertEqual(self.cluster.status(VOLUME)["state"], "healthy")
+
     def test_a_box_whose_disk_hangs_says_so(self):
         where, image = self.path / "ash", self.path / "image"
         where.mkdir()
