@@ -26,8 +26,9 @@ public:
         /// Where boxes reach the host.
         Octets<16> network_address{};
         std::uint16_t port = 0;
-        /// A command that takes longer is broken off, and may be sent again.
-        Duration command_patience = std::chrono::seconds(60);
+        /// A command that takes longer is broken off, and may be sent again. Zero: none is, as long
+        /// as the controller answers pings. How long a request waits is for the controller to say.
+        Duration command_patience{};
     };
     /// Whether it may help to wait: where one of several controllers is about to take office.
     enum class Hope : std::uint8_t { none, some };

@@ -18,9 +18,11 @@ using test::ArrayCluster;
 using test::TestRequest;
 
 struct PromisedArray : ArrayCluster {
-    PromisedArray(std::uint64_t seed, Duration silence, Level level = Level::raid5)
+    PromisedArray(std::uint64_t seed, Duration silence, Level level = Level::raid5,
+                  Duration request_patience = 60s)
         : ArrayCluster(seed) {
         box_silence = silence;
+        volume_options.request_patience = volume_options.stop_patience = request_patience;
         world.network().watch([this](const Network::Sending& sending) {
             if (sending.sender == "10.0.0.1" && sending.receiver == machine_of("ash"))
                 to_ash.insert(sending.link);
@@ -121,6 +123,34 @@ TEST(AnOrderThatIsNotAnswered, IsSlowAndNoAbsence) {
     ASSERT_TRUE(array.run_until([&] { return write.outcome.has_value(); }));
     EXPECT_TRUE(*write.outcome);
     EXPECT_EQ(array.status("photos").state, VolumeState::healthy);
+}
+
+/// The controller says how long a request waits, and not the host, as long as it answers pings.
+TEST(ARequest, WaitsAsLongAsTheControllerPromises) {
+    PromisedArray array(1, 10s, Level::raid5, 5min);
+    array.go_dark({"ash", "elm"});
+    TestRequest write(BlockOperation::write, 0, 64u << 10);
+    array.disk->submit(write);
+    array.pass(250s);
+    EXPECT_FALSE(write.outcome) << array.story();
+    array.start_box("ash");
+    array.start_box("elm");
+    ASSERT_TRUE(array.run_until([&] { return write.outcome.has_value(); })) << array.story();
+    EXPECT_TRUE(*write.outcome);
+}
+
+TEST(ARequest, FailsWhenThatIsOver) {
+    PromisedArray array(1, 10s, Level::raid5, 100s);
+    array.go_dark({"ash", "elm"});
+    TestRequest write(BlockOperation::write, 0, 64u << 10);
+    const auto began = array.world.now();
+    array.disk->submit(write);
+    ASSERT_TRUE(array.run_until([&] { return write.outcome.has_value(); })) << array.story();
+    EXPECT_FALSE(*write.outcome);
+    EXPECT_GE(array.world.now() - began, 99s);
+    EXPECT_LE(array.world.now() - began, 101s);
+    array.start_box("ash");
+    array.start_box("elm");
 }
 
 TEST(ABoxWhoseDiskHangs, SaysSoAsItsOwnFailureAndComesBackWhenItIsReAdded) {
