@@ -56,9 +56,9 @@ void PromiseWishes::declare(CLI::App& options) {
 void PromiseWishes::apply(node::ControllerNode::Options& options) const {
     options.box_silence = box_silence.value();
     options.volume.request_patience = request_patience.value();
-    options.volume.stop_patience = request_patience.value();
+    options.volume.box_silence = box_silence.value();
     options.volume.spare_patience = spare_patience.value();
-    options.volume.rebuild_share = static_cast<std::uint8_t>(rebuild_share);
+    options.volume.rebuild_share = rebuild_share;
     options.volume.host_requests = host_requests;
     if (options.box_silence >= options.volume.request_patience)
         throw Misuse{
