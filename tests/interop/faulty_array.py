@@ -39,10 +39,12 @@ class Store:
 
 
 class FaultyArray:
-    """Two controllers and these boxes; volumes are added, and hosts. end() ends all of it."""
+    """Two controllers and these boxes; volumes are added, and hosts. end() ends all of it.
+    `serves` are further words for both controllers."""
 
-    def __init__(self, folder, boxes, box_size="96M", lease="2", etcd=False):
+    def __init__(self, folder, boxes, box_size="96M", lease="2", etcd=False, serves=()):
         self.folder = folder
+        self.serves = serves
         self.switch = machines.Switch()
         self.store = None
         self.cluster = Cluster(WEFT, folder, before=self.before)
@@ -54,7 +56,7 @@ class FaultyArray:
             raise
 
     def begin(self, boxes, box_size, lease, etcd):
-        words = ["--lease", lease]
+        words = ["--lease", lease, *self.serves]
         if etcd:
             self.store = Store(self.switch.add("store"), self.folder)
             words += ["--etcd", self.store.address]
@@ -76,9 +78,9 @@ class FaultyArray:
     def machine(self, role):
         return self.switch.machines[role.name]
 
-    def create(self, volume, level, boxes, *more):
+    def create(self, volume, level, boxes, *more, consistency="journal"):
         return self.cluster.tell("volume", "create", volume, "--level", level, "--boxes",
-                                 ",".join(boxes), "--chunk", "64K", "--consistency", "journal",
+                                 ",".join(boxes), "--chunk", "64K", "--consistency", consistency,
                                  *more)
 
     def attach(self, volume, name):

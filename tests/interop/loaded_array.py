@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An array of real processes under load from several hosts, and who watches that nobody is declared
+broken who is not. For array_load_test.py and array_congested_test.py.
+
+Times and rates are printed and never judged: they are the machine's. What is judged: no request
+fails, no box, link or host is said to be broken that the test has not broken, what was written is
+read back, and a scrub finds nothing.
+"""
+import os
+import pathlib
+import random
+import re
+import tempfile
+import threading
+import time
+import unittest
+
+from cluster import Failed
+from faulty_array import FaultyArray, connect_to
+from loads import KIB, MIB, SingleWrites, deep_mix, deep_reads, deep_writes, fill
+from shadow import BLOCK, Shadow
+
+VOLUME = "photos"
+HOSTS = ("anna", "bert", "cleo", "dora")
+LEASE = 5
+REGION = 16 * MIB  # of each host; the first one is the shadow's
+SECONDS = int(os.environ.get("WEFT_ARRAY_SECONDS", "8"))
+DRAIN_SECONDS = 120
+
+# What no event may say of a box, a link, a host or a controller that the test has not touched.
+BROKEN = re.compile(
+    r"box (lost|failed|refused|fenced)|\babsent\b|fenced|removed from|unreachable"
+    r"|not reach|down:|volume stopped|given up|beyond repair|could not be repaired|mismatch"
+    r"|did not add up|lost a write|lost its power|has forgotten|epoch")
+
+
+class Watch(threading.Thread):
+    """Asks the array again and again how it is, and keeps what is wrong. `touched` are the boxes
+    the test has taken out itself."""
+
+    def __init__(self, array):
+        super().__init__(daemon=True)
+        self.array, self.touched = array, set()
+        self.stopping = threading.Event()
+        self.wrong = {}  # what, and how often it was seen
+        self.last_event = max((each["number"] for each in self.events()), default=0)
+        self.said = []   # events since
+        self.unanswered = 0
+
+    def events(self):
+        return self.array.cluster.tell("events")
+
+    def run(self):
+        while not self.stopping.wait(0.3):
+            try:
+                self.look(self.array.cluster.status(VOLUME))
+                self.listen()
+            except Failed:
+                self.unanswered += 1
+
+    def look(self, status):
+        for member in status["members"]:
+            fine = member["state"] == "current" and member["up"]
+            if not fine and member["box"] not in self.touched:
+                self.blame(f"{member['box']} is {member['state']}"
+                           + ("" if member["up"] else " and down"))
+
+    def listen(self):
+        for each in self.events():
+            if each["number"] > self.last_event:
+                self.last_event = each["number"]
+                self.said.append(each)
+                about = {name for name in self.touched
+                         if name == each["box"] or name in each["what"].split()}
+                if BROKEN.search(each["what"]) and not about:
+                    self.blame(f"'{each['box']}: {each['what']}'")
+
+    def blame(self, what):
+        self.wrong[what] = self.wrong.get(what, 0) + 1
+
+    def count(self, words):
+        return sum(words in each["what"] for each in self.said)
+
+    def end(self):
+        self.stopping.set()
+        self.join()
+
+    def stop(self):
+        self.end()
+        self.listen()
+        return [what if times == 1 else f"{what} ({times} times)"
+                for what, times in self.wrong.items()]
+
+
+class LoadCase(unittest.TestCase):
+    level, boxes, consistency, data_path = 5, ("oak", "elm", "ash", "fir", "yew"), "journal", None
+    spares = ()  # boxes that are added, and have no place yet
+    size = f"{8 * REGION // MIB}M"
+    box_size = "160M"
+
+    def begin(self, hosts=HOSTS):
+        """The array with its volume, and `uris` of its hosts' exports."""
+        kept = tempfile.TemporaryDirectory(prefix="weft-")
+        self.addCleanup(kept.cleanup)
+        self.folder = pathlib.Path(kept.name)
+        serves = ["--data-path", self.data_path] if self.data_path else []
+        self.array = FaultyArray(self.folder, (*self.boxes, *self.spares), self.box_size,
+                                 str(LEASE), serves=serves)
+        self.addCleanup(self.array.end)
+        self.array.create(VOLUME, self.level, self.boxes, "--size", self.size,
+                          consistency=self.consistency)
+        self.uris = {name: self.array.attach(VOLUME, name) for name in hosts}
+        self.seed = int(os.environ.get("WEFT_SEED", random.randrange(1 << 32)))
+        self.chance = random.Random(self.seed)
+        self.loads, self.failures, self.figures = [], [], {}
+        self.shadow = self.single = None
+        self.array.wait_until_healthy(VOLUME)
+
+    def region(self, number):
+        """(offset, size)"""
+        return number * REGION, REGION
+
+    def fill(self, *regions):
+        for number in regions:
+            fill(self.uris["anna"], *self.region(number))
+
+    def start_shadow(self, host="anna", writers=4):
+        self.shadow = Shadow(connect_to(self.uris[host]), self.seed, 0, REGION // BLOCK,
+                             writers=writers).start()
+
+    def start_watch(self):
+        self.watch = Watch(self.array)
+        self.watch.start()
+        self.addCleanup(self.watch.end)
+
+    def start(self, load):
+        self.loads.append(load.start())
+        self.addCleanup(load.stop)
+        return load
+
+    def start_mix(self, seconds, depth=64):
+        """What all scenarios of trouble have to bear: a shadow that knows all versions, mixed
+        requests that are verified, deep reads, deep writes, each from a host of its own."""
+        self.fill(3)
+        self.start_watch()
+        self.start_shadow()
+        self.start(deep_mix("mix", self.uris["bert"], depth, *self.region(1), seconds,
+                            block=64 * KIB))
+        self.start(deep_writes("writes", self.uris["cleo"], depth, *self.region(2), seconds))
+        self.start(deep_reads("reads", self.uris["dora"], 4 * depth, *self.region(3), seconds))
+
+    def start_single_writes(self, host):
+        self.single = SingleWrites(connect_to(self.uris[host]), *self.region(0), self.chance)
+        self.single.start()
+        return self.single
+
+    def wait_for_loads(self):
+        for load in self.loads:
+            load.join()
+
+    def settle(self):
+        """Ends the load, and gathers what went wrong: each a sentence in `failures`."""
+        for load in self.loads:
+            load.stop()
+            if load.failure:
+                self.failures.append(load.failure)
+        if self.single:
+            self.single.stop()
+            self.tolerate(self.single.check)
+            if self.single.failure:
+                self.failures.append(self.single.failure)
+        if self.shadow:
+            self.figures["longest of the shadow"] = f"{self.shadow.pauses.longest_ever:.2f} s"
+            self.tolerate(self.shadow.stop)
+        self.tolerate(self.array.wait_until_healthy, VOLUME, lambda: None, DRAIN_SECONDS)
+        self.tolerate(self.array.scrub, VOLUME)
+        self.failures += self.watch.stop()
+        self.note_loads()
+
+    def tolerate(self, what, *arguments):
+        """A failure is told at the end, with all others."""
+        try:
+            what(*arguments)
+        except Exception as why:
+            self.failures.append(f"{type(why).__name__}: {why}")
+
+    def note_loads(self):
+        for load in self.loads:
+            for direction in ("read", "write"):
+                if load.job and load.job[direction]["total_ios"]:
+                    self.figures[f"{load.name} {direction}s"] = (
+                        f"{load.per_second(direction):.0f}/s, longest "
+                        f"{load.longest(direction):.2f} s")
+        hedged = self.array.cluster.status(VOLUME)["counters"]["hedged_reads"]
+        self.figures["hedged"] = str(hedged)
+        self.figures["said to be slow"] = str(self.watch.count("answers slowly"))
+
+    def name_of_array(self):
+        return (f"RAID {self.level}, {self.data_path or 'third-party'}, "
+                f"consistency {self.consistency}")
+
+    def finish(self, what):
+        """The line of figures, and the verdict."""
+        self.settle()
+        said = "; ".join(f"{name} {figure}" for name, figure in self.figures.items())
+        print(f"{what}; {self.name_of_array()}: {said}; "
+              f"{len(self.failures)} complaints (seed {self.seed})", flush=True)
+        if self.failures:
+            self.fail("\n  " + "\n  ".join(self.failures))

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Load on a disk that is served by NBD, for the tests of an array under load: fio at depth, whose
+blocks carry checksums, and single requests in a row whose times are kept."""
+import json
+import os
+import subprocess
+import tempfile
+import threading
+import time
+
+import machines
+
+KIB, MIB = 1 << 10, 1 << 20
+CONNECTION_DEPTH = 128  # the NBD server takes so many requests of a connection at a time
+VERIFIED = ["--verify=crc32c", "--verify_interval=4096", "--verify_fatal=1",
+            "--verify_state_save=0"]
+STOPPED = 128           # what fio ends with when it is told to
+END_SECONDS = 120       # what is under way when the time is over may take so long to end
+
+
+def fill(uri, offset, size):
+    """With blocks that DeepReads believes."""
+    words = ["fio", "--name=fill", "--ioengine=nbd", f"--uri={uri}", "--rw=write", "--bs=256k",
+             "--iodepth=8", f"--offset={offset}", f"--size={size}", *VERIFIED, "--do_verify=0"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    if done.returncode != 0:
+        raise AssertionError(f"fio has not filled the disk: {done.stdout}{done.stderr}")
+
+
+class Deep(threading.Thread):
+    """fio with so many requests at once for so many seconds, or until stop() is called. A request
+    that fails ends it, as does a block that is not what was written; then `failure` says so."""
+
+    def __init__(self, name, uri, operation, block, depth, offset, size, seconds, more=()):
+        super().__init__(daemon=True)
+        self.name, self.failure, self.job, self.stopped = name, None, None, False
+        jobs = -(-depth // CONNECTION_DEPTH)
+        each = size // jobs // block * block
+        self.seconds = seconds
+        self.output = tempfile.TemporaryFile("w+", encoding="utf-8")
+        self.words = [
+            *machines.DIES_WITH_US, "fio", f"--name={name}", "--ioengine=nbd", f"--uri={uri}",
+            f"--rw={operation}", f"--bs={block}", f"--iodepth={depth // jobs}",
+            f"--numjobs={jobs}", f"--offset={offset}", f"--offset_increment={each}",
+            f"--size={each}", "--time_based", f"--runtime={seconds}", "--randrepeat=0",
+            "--thread", "--group_reporting", "--output-format=json", *more]
+        self.process = None
+
+    def run(self):
+        try:
+            status = self.process.wait(self.seconds + END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            self.failure = f"{self.name}: a request has not come back for {END_SECONDS} s"
+            return
+        with self.output:
+            self.output.seek(0)
+            said = self.output.read()
+        if status != 0 and not (self.stopped and status == STOPPED):
+            self.failure = f"{self.name}: fio ended with {status}: {self.complaint(said)}"
+        if "{" in said:
+            self.job = json.loads(said[said.index("{"):said.rindex("}") + 1])["jobs"][0]
+
+    @staticmethod
+    def complaint(said):
+        lines = [line.strip() for line in said[:said.find("{")].splitlines() if line.strip()]
+        return "; ".join(lines[:3])
+
+    def start(self):
+        self.process = subprocess.Popen(self.words, stdin=subprocess.DEVNULL, stdout=self.output,
+                                        stderr=subprocess.STDOUT)
+        super().start()
+        return self
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.stopped = True
+            self.process.terminate()
+        self.join()
+
+    def per_second(self, direction):
+        return self.job[direction]["iops"] if self.job else 0.0
+
+    def mib_per_second(self, direction):
+        return self.job[direction]["bw_bytes"] / MIB if self.job else 0.0
+
+    def longest(self, direction):
+        return self.job[direction]["lat_ns"].get("max", 0) / 1e9 if self.job else 0.0
+
+
+def deep_reads(name, uri, depth, offset, size, seconds, block=4 * KIB):
+    """Of what fill() wrote."""
+    return Deep(name, uri, "randread", block, depth, offset, size, seconds, VERIFIED)
+
+
+def many_reads(name, uri, depth, offset, size, seconds, block=4 * KIB):
+    """The same, but nobody looks at them, so that there are more."""
+    return Deep(name, uri, "randread", block, depth, offset, size, seconds)
+
+
+def deep_writes(name, uri, depth, offset, size, seconds, block=16 * KIB):
+    """And reads of what it wrote a while before, to look at it."""
+    return Deep(name, uri, "randwrite", block, depth, offset, size, seconds,
+                [*VERIFIED, "--verify_backlog=256", "--serialize_overlap=1"])
+
+
+def deep_mix(name, uri, depth, offset, size, seconds, block=16 * KIB):
+    return Deep(name, uri, "randrw", block, depth, offset, size, seconds,
+                [*VERIFIED, "--verify_backlog=256", "--serialize_overlap=1"])
+
+
+class SingleWrites(threading.Thread):
+    """One write after the other, and how long each took."""
+
+    def __init__(self, connect, offset, size, chance, block=4 * KIB):
+        super().__init__(daemon=True)
+        self.handle = connect()
+        self.offset, self.size, self.chance, self.block = offset, size, chance, block
+        self.stopping, self.failure = False, None
+        self.began = self.since = None  # the first of them; the one that is under way
+        self.took = []
+        self.last = {}  # by block: what was written there
+
+    def run(self):
+        self.began = time.monotonic()
+        try:
+            while not self.stopping:
+                at = self.offset + self.chance.randrange(self.size // self.block) * self.block
+                octets = os.urandom(self.block)
+                self.since = time.monotonic()
+                self.handle.pwrite(octets, at)
+                self.took.append(time.monotonic() - self.since)
+                self.last[at] = octets
+        except Exception as why:  # told by whoever stops us
+            self.failure = f"a single write failed: {why}"
+
+    def per_second(self):
+        return len(self.took) / (time.monotonic() - self.began)
+
+    def longest(self):
+        """The one that is under way counts for as long as it has been."""
+        now = time.monotonic()
+        return max([*self.took, now - self.since if self.is_alive() else 0.0])
+
+    def stop(self):
+        self.stopping = True
+        self.join(END_SECONDS)
+        if self.is_alive() and not self.failure:
+            self.failure = f"a single write has not come back for {END_SECONDS} s"
+
+    def check(self):
+        for at, octets in self.last.items():
+            if bytes(self.handle.pread(self.block, at)) != octets:
+                raise AssertionError(f"what was written at {at} is not there")
