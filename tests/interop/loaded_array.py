@@ -9,13 +9,14 @@ read back, and a scrub finds nothing.
 import os
 import pathlib
 import random
-import re
+import subprocess
 import tempfile
 import threading
 import time
 import unittest
 
 from cluster import Failed
+from false_alarms import false_alarms, last_number
 from faulty_array import FaultyArray, connect_to
 from loads import KIB, MIB, SingleWrites, deep_mix, deep_reads, deep_writes, fill
 from shadow import BLOCK, Shadow
@@ -27,12 +28,6 @@ REGION = 16 * MIB  # of each host; the first one is the shadow's
 SECONDS = int(os.environ.get("WEFT_ARRAY_SECONDS", "8"))
 DRAIN_SECONDS = 120
 
-# What no event may say of a box, a link, a host or a controller that the test has not touched.
-BROKEN = re.compile(
-    r"box (lost|failed|refused|fenced)|\babsent\b|fenced|removed from|unreachable"
-    r"|not reach|down:|volume stopped|given up|beyond repair|could not be repaired|mismatch"
-    r"|did not add up|lost a write|lost its power|has forgotten|epoch")
-
 
 class Watch(threading.Thread):
     """Asks the array again and again how it is, and keeps what is wrong. `touched` are the boxes
@@ -43,7 +38,7 @@ class Watch(threading.Thread):
         self.array, self.touched = array, set()
         self.stopping = threading.Event()
         self.wrong = {}  # what, and how often it was seen
-        self.last_event = max((each["number"] for each in self.events()), default=0)
+        self.last_event = last_number(self.events())
         self.said = []   # events since
         self.unanswered = 0
 
@@ -55,7 +50,7 @@ class Watch(threading.Thread):
             try:
                 self.look(self.array.cluster.status(VOLUME))
                 self.listen()
-            except Failed:
+            except (Failed, subprocess.TimeoutExpired):
                 self.unanswered += 1
 
     def look(self, status):
@@ -66,14 +61,11 @@ class Watch(threading.Thread):
                            + ("" if member["up"] else " and down"))
 
     def listen(self):
-        for each in self.events():
-            if each["number"] > self.last_event:
-                self.last_event = each["number"]
-                self.said.append(each)
-                about = {name for name in self.touched
-                         if name == each["box"] or name in each["what"].split()}
-                if BROKEN.search(each["what"]) and not about:
-                    self.blame(f"'{each['box']}: {each['what']}'")
+        fresh = [each for each in self.events() if each["number"] > self.last_event]
+        self.last_event = max(self.last_event, last_number(fresh))
+        self.said += fresh
+        for alarm in false_alarms(fresh, self.touched):
+            self.blame(alarm)
 
     def blame(self, what):
         self.wrong[what] = self.wrong.get(what, 0) + 1
@@ -154,9 +146,9 @@ class LoadCase(unittest.TestCase):
         self.single.start()
         return self.single
 
-    def wait_for_loads(self):
+    def wait_for_loads(self, seconds=None):
         for load in self.loads:
-            load.join()
+            load.join(seconds)
 
     def settle(self):
         """Ends the load, and gathers what went wrong: each a sentence in `failures`."""
@@ -166,9 +158,10 @@ class LoadCase(unittest.TestCase):
                 self.failures.append(load.failure)
         if self.single:
             self.single.stop()
-            self.tolerate(self.single.check)
             if self.single.failure:
                 self.failures.append(self.single.failure)
+            else:
+                self.tolerate(self.single.check)
         if self.shadow:
             self.figures["longest of the shadow"] = f"{self.shadow.pauses.longest_ever:.2f} s"
             self.tolerate(self.shadow.stop)
@@ -193,6 +186,8 @@ class LoadCase(unittest.TestCase):
                         f"{load.longest(direction):.2f} s")
         hedged = self.array.cluster.status(VOLUME)["counters"]["hedged_reads"]
         self.figures["hedged"] = str(hedged)
+        if self.watch.unanswered:
+            self.figures["questions not answered"] = str(self.watch.unanswered)
         self.figures["said to be slow"] = str(self.watch.count("answers slowly"))
 
     def name_of_array(self):

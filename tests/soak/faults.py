@@ -1,7 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the soak does to an array, by chance. Each kind is a name, how often it is drawn, and a
-function that draws whom it hits and for how long: (who, what is to happen, seconds)."""
+function that draws whom it hits and for how long: (who, what is to happen, seconds).
+
+GRAY ones break nothing: everybody answers, late. During them nobody may be declared broken, since
+none lasts as long as the silence after which that is documented (docs/failures.md, 32)."""
 import contextlib
+
+import network_faults
+
+GRAY = {"box paused for a moment", "boxes pause again and again", "packets lost", "congestion"}
+GRAY_SECONDS = (2, 8)
+LOSSES = (0.2, 1, 2, 5, 10)  # percent
+RATES = ("200mbit", "1gbit")
+QUEUES = (10, 16, 24, 40)    # packets
 
 
 @contextlib.contextmanager
@@ -25,6 +36,7 @@ class Faults:
             ("all boxes and controller killed", 2, self.everything_killed),
             ("box paused for a moment", 3, self.box_paused),
             ("box paused for long", 2, self.box_paused_for_long),
+            ("boxes pause again and again", 4, self.boxes_stutter),
             ("box cut off", 3, self.box_cut_off),
             ("box and controller apart", 2, self.box_and_controller_apart),
             ("two boxes apart", 2, self.boxes_apart),
@@ -40,6 +52,10 @@ class Faults:
             ("box killed, controller paused", 2, self.box_killed_and_controller_paused),
             ("box killed, controller killed", 2, self.box_and_controller_killed),
         ]
+        if network_faults.can_congest():
+            self.kinds.append(("congestion", 4, self.congestion))
+        if network_faults.can_lose():
+            self.kinds.append(("packets lost", 4, self.packets_lost))
         if array.store:
             self.kinds.append(("controller and store apart", 3, self.controller_and_store_apart))
 
@@ -96,6 +112,35 @@ class Faults:
     def box_paused_for_long(self):
         box = self.box()
         return self.made([box], self.array.paused(box), self.between(5, 25))
+
+    def boxes_stutter(self):
+        """One for 60 to 300 ms, then another, or the same one each time."""
+        boxes = list(self.array.cluster.boxes.values())
+        if self.chance.random() < 0.5:
+            boxes = [self.box()]
+        return self.made(boxes, network_faults.Stutter(boxes, self.chance),
+                         self.between(*GRAY_SECONDS))
+
+    def machines(self):
+        """The roles whose network is bad: one box or host, all boxes, or all boxes and hosts."""
+        boxes = list(self.array.cluster.boxes.values())
+        hosts = list(self.array.cluster.hosts.values())
+        return self.chance.choice(
+            [[self.chance.choice([*boxes, *hosts])], boxes, [*boxes, *hosts]])
+
+    def packets_lost(self):
+        roles, percent = self.machines(), self.chance.choice(LOSSES)
+        fault = network_faults.all_of({
+            role.name: network_faults.losing(self.array.machine(role), percent) for role in roles})
+        return self.made(roles, fault, self.between(*GRAY_SECONDS))
+
+    def congestion(self):
+        roles = self.machines()
+        rate, queue = self.chance.choice(RATES), self.chance.choice(QUEUES)
+        fault = network_faults.all_of({
+            role.name: network_faults.congested(self.array.machine(role), rate, queue)
+            for role in roles})
+        return self.made(roles, fault, self.between(*GRAY_SECONDS))
 
     def box_cut_off(self):
         box = self.box()

@@ -28,7 +28,8 @@ import machines  # noqa: E402
 
 machines.run_inside("fio")
 from faulty_array import FaultyArray, Fio, connect_to  # noqa: E402
-from faults import Faults  # noqa: E402
+from false_alarms import false_alarms, last_number  # noqa: E402
+from faults import GRAY, Faults  # noqa: E402
 from report import Report, clock, show_octets  # noqa: E402
 from shadow import BLOCK, Shadow  # noqa: E402
 
@@ -157,6 +158,7 @@ class Soak:
             shadow.pauses.fault()
         self.hit = [role for role in (*self.array.cluster.boxes, "controller", "standby")
                     if who == ["all"]] or who
+        said_before = last_number(self.array.cluster.tell("events"))
         hit_at = time.monotonic()
         with fault:
             self.rest(seconds)
@@ -167,6 +169,8 @@ class Soak:
         for volume in self.volumes():
             self.array.wait_until_healthy(volume, self.complain)
         self.complain()
+        if kind in GRAY:
+            self.expect_no_alarm(said_before)
         pauses = [shadow.pauses for shadow in self.shadows.values()]
         self.report.suffered(kind, lasted=over_at - hit_at,
                              first=max(each.first for each in pauses),
@@ -175,6 +179,12 @@ class Soak:
         self.say(f"{clock(now - self.began)}, {clock(self.ends - now)} left: "
                  f"{self.report.last_line(kind, who)}, healthy {now - over_at:.1f} s after; "
                  f"{self.progress()}")
+
+    def expect_no_alarm(self, number):
+        """In the events since that one: everybody was there, if late."""
+        said = [each for each in self.array.cluster.tell("events") if each["number"] > number]
+        if alarms := false_alarms(said):
+            raise AssertionError("nobody was broken, but: " + "; ".join(alarms[:8]))
 
     def progress(self):
         counts = self.counts()
