@@ -27,7 +27,7 @@ class Congested(load_scenarios.Scenario):
         self.stutter("boxes pause while one is replaced", self.replace)
 
     def test_writes_beside_deep_reads(self):
-        self.write_beside_reads()
+        self.single_beside_deep("randwrite", "randread")
 
 
 class Rebuilding(load_scenarios.Rebuild):

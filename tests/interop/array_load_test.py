@@ -76,13 +76,36 @@ class Moments(load_scenarios.Scenario):
     def test_while_a_box_is_taken_back(self):
         self.stutter("boxes pause while one is taken back", self.rejoin)
 
+    def test_raid_6_while_a_box_is_replaced(self):
+        self.level, self.boxes, self.spares = 6, (*self.boxes, "ivy"), ("gum",)
+        self.stutter("boxes pause while one is replaced", self.replace)
+
+    def test_mirror_while_a_box_is_replaced(self):
+        self.level, self.boxes = 1, self.boxes[:3]
+        self.stutter("boxes pause while one is replaced", self.replace)
+
+    def test_nothing_but_reads_while_a_box_is_replaced(self):
+        self.stutter("boxes pause under reads while one is replaced", self.replace,
+                     self.start_reads)
+
+    def test_nothing_but_reads_while_a_box_is_replaced_inband(self):
+        self.data_path = "inband"
+        self.stutter("boxes pause under reads while one is replaced", self.replace,
+                     self.start_reads)
+
     def test_while_it_is_scrubbed(self):
         self.stutter("boxes pause during a scrub", self.scrub)
 
 
 class Fairness(load_scenarios.Scenario):
     def test_single_writes_beside_deep_reads(self):
-        self.write_beside_reads()
+        self.single_beside_deep("randwrite", "randread")
+
+    def test_single_reads_beside_deep_writes(self):
+        self.single_beside_deep("randread", "randwrite")
+
+    def test_deep_writes_of_four_hosts(self):
+        self.write_deeply()
 
 
 class Rebuilds(load_scenarios.Rebuild):

@@ -4,11 +4,13 @@ array_congested_test.py, which runs the most telling for a short time."""
 import time
 
 import network_faults
-from loaded_array import HOSTS, SECONDS, VOLUME, LoadCase
-from loads import KIB, MIB, many_reads
+from loaded_array import HOSTS, REGION, SECONDS, VOLUME, LoadCase
+from loads import KIB, MIB, deep_reads, deep_writes, many
 
 CONGESTED_RATE = "1gbit"
 CONGESTED_QUEUE = 12  # packets
+DEPTH = 256           # of a host
+FLOOR_PERCENT = 20    # what a rebuild shall have of its rate alone; said, not judged
 
 
 class Scenario(LoadCase):
@@ -32,10 +34,10 @@ class Scenario(LoadCase):
     def lose(self, percent):
         self.bear(f"loss of {percent} %", lambda machine: network_faults.losing(machine, percent))
 
-    def stutter(self, what, during=lambda: None):
-        """The mix of loads, while boxes stand still for moments."""
+    def stutter(self, what, during=lambda: None, start_load=None):
+        """A load, that of start_mix() if it is not another, while boxes stand still for moments."""
         self.begin()
-        self.start_mix(SECONDS)
+        (start_load or self.start_mix)(SECONDS)
         boxes = [self.array.cluster.boxes[name] for name in self.boxes]
         with network_faults.Stutter(boxes, self.chance) as pauses:
             self.tolerate(during)
@@ -43,9 +45,18 @@ class Scenario(LoadCase):
         self.figures["pauses"] = f"{pauses.times}, the longest {pauses.longest * 1e3:.0f} ms"
         self.finish(what)
 
+    def start_reads(self, seconds):
+        """Nothing but deep reads, of all that is there, from three hosts."""
+        self.fill(*range(8))
+        self.start_watch()
+        for name in HOSTS[:3]:
+            self.start(deep_reads(f"reads of {name}", self.uris[name], 128, 0, 8 * REGION, seconds,
+                                  block=64 * KIB))
+
     def replace(self):
-        self.watch.touched = {"elm", "ivy"}
-        self.array.cluster.tell("member", "replace", VOLUME, "elm", "ivy")
+        [spare] = self.spares
+        self.watch.touched = {"elm", spare}
+        self.array.cluster.tell("member", "replace", VOLUME, "elm", spare)
 
     def rejoin(self):
         self.watch.touched = {"elm"}
@@ -56,27 +67,41 @@ class Scenario(LoadCase):
     def scrub(self):
         self.array.cluster.tell("scrub", VOLUME)
 
-    def write_beside_reads(self):
-        """What three hosts that read leave to a fourth that writes."""
+    def single_beside_deep(self, single, deep):
+        """What three hosts with deep queues leave to a fourth that has one request at a time: as
+        fio calls them, "randwrite" beside "randread" or the other way round."""
         self.begin()
         self.fill(1)
         self.start_watch()
-        writer, *readers = HOSTS
-        alone = self.start_single_writes(writer)
+        one, *others = HOSTS
+        alone = self.start_singles(one, single)
         time.sleep(SECONDS / 4)
         alone.stop()
-        rate, longest = alone.per_second(), alone.longest()
-        self.figures["single writes alone"] = f"{rate:.0f}/s, longest {longest:.3f} s"
-        for name in readers:
-            self.start(many_reads(f"reads of {name}", self.uris[name], 256, *self.region(1),
-                                  SECONDS))
+        rate = alone.per_second()
+        self.figures["alone"] = f"{rate:.0f}/s, longest {alone.longest():.3f} s"
+        for name in others:
+            self.start(many(f"{name}'s", self.uris[name], deep, DEPTH, *self.region(1), SECONDS))
         time.sleep(1)  # fio lays itself out
-        writes = self.start_single_writes(writer)
+        singles = self.start_singles(one, single)
         self.wait_for_loads(SECONDS)
-        self.figures["beside 768 reads"] = (
-            f"{writes.per_second():.1f}/s, longest {writes.longest():.2f} s, "
-            f"{100 * writes.per_second() / rate:.1f} % of the rate alone")
-        self.finish("deep reads of three hosts, single writes of a fourth")
+        beside, longest = singles.per_second(), singles.longest()
+        self.settle()
+        served = sum(load.per_second(deep.removeprefix("rand")) for load in self.loads if load.job)
+        turn = DEPTH * len(others) / max(served, 1)
+        self.figures["beside them"] = (
+            f"{beside:.1f}/s ({100 * beside / rate:.1f} %), longest {longest:.2f} s; "
+            f"a turn of all {DEPTH * len(others)} takes {turn:.2f} s")
+        self.judge(f"{single} of one host beside {deep} of three")
+
+    def write_deeply(self):
+        """All four hosts at once."""
+        self.begin()
+        self.start_watch()
+        for number, name in enumerate(HOSTS):
+            self.start(deep_writes(f"{name}'s", self.uris[name], DEPTH, *self.region(number),
+                                   SECONDS, block=4 * KIB))
+        self.wait_for_loads()
+        self.finish("deep writes of four hosts")
 
 
 class Rebuild(Scenario):
@@ -94,16 +119,17 @@ class Rebuild(Scenario):
             self.array.cluster.tell("box", "clean", places[0])  # of its old part
             places.reverse()
         for depth, rate in rates.items():
-            self.figures[f"stripes/s at read depth {depth}"] = (
-                f"{rate:.1f} ({100 * rate / rates[0]:.0f} %)")
+            share = 100 * rate / rates[0]
+            below = f", BELOW {FLOOR_PERCENT}" if share < FLOOR_PERCENT else ""
+            self.figures[f"stripes/s at read depth {depth}"] = f"{rate:.1f} ({share:.0f} %{below})"
         self.finish("a rebuild under reads")
 
     def rate(self, old, new, depth):
         """Stripes per second, while the load lasts."""
         loads = []
         if depth:
-            loads.append(self.start(many_reads(f"at depth {depth}", self.uris["anna"], depth, 0,
-                                               self.whole, SECONDS + 2, block=64 * KIB)))
+            loads.append(self.start(many(f"at depth {depth}", self.uris["anna"], "randread", depth,
+                                         0, self.whole, SECONDS + 2, block=64 * KIB)))
         time.sleep(len(loads))  # fio lays itself out
         self.watch.touched = {old, new}
         self.array.cluster.tell("member", "replace", VOLUME, old, new)

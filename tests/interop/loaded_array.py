@@ -12,13 +12,12 @@ import random
 import subprocess
 import tempfile
 import threading
-import time
 import unittest
 
 from cluster import Failed
 from false_alarms import false_alarms, last_number
 from faulty_array import FaultyArray, connect_to
-from loads import KIB, MIB, SingleWrites, deep_mix, deep_reads, deep_writes, fill
+from loads import KIB, MIB, Singles, deep_mix, deep_reads, deep_writes, fill
 from shadow import BLOCK, Shadow
 
 VOLUME = "photos"
@@ -141,8 +140,8 @@ class LoadCase(unittest.TestCase):
         self.start(deep_writes("writes", self.uris["cleo"], depth, *self.region(2), seconds))
         self.start(deep_reads("reads", self.uris["dora"], 4 * depth, *self.region(3), seconds))
 
-    def start_single_writes(self, host):
-        self.single = SingleWrites(connect_to(self.uris[host]), *self.region(0), self.chance)
+    def start_singles(self, host, operation):
+        self.single = Singles(connect_to(self.uris[host]), operation, *self.region(0), self.chance)
         self.single.start()
         return self.single
 
@@ -195,8 +194,11 @@ class LoadCase(unittest.TestCase):
                 f"consistency {self.consistency}")
 
     def finish(self, what):
-        """The line of figures, and the verdict."""
         self.settle()
+        self.judge(what)
+
+    def judge(self, what):
+        """The line of figures, and the verdict."""
         said = "; ".join(f"{name} {figure}" for name, figure in self.figures.items())
         print(f"{what}; {self.name_of_array()}: {said}; "
               f"{len(self.failures)} complaints (seed {self.seed})", flush=True)

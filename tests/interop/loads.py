@@ -64,8 +64,9 @@ class Deep(threading.Thread):
 
     @staticmethod
     def complaint(said):
-        lines = [line.strip() for line in said[:said.find("{")].splitlines() if line.strip()]
-        return "; ".join(lines[:3])
+        before_figures = said[:said.index("{")] if "{" in said else said
+        lines = [line.strip() for line in before_figures.splitlines()]
+        return "; ".join([line for line in lines if line and "connected to" not in line][:3])
 
     def start(self):
         self.process = subprocess.Popen(self.words, stdin=subprocess.DEVNULL, stdout=self.output,
@@ -92,9 +93,9 @@ def deep_reads(name, uri, depth, offset, size, seconds, block=4 * KIB):
     return Deep(name, uri, "randread", block, depth, offset, size, seconds, VERIFIED)
 
 
-def many_reads(name, uri, depth, offset, size, seconds, block=4 * KIB):
-    """The same, but nobody looks at them, so that there are more."""
-    return Deep(name, uri, "randread", block, depth, offset, size, seconds)
+def many(name, uri, operation, depth, offset, size, seconds, block=4 * KIB):
+    """"randread" or "randwrite" as fast as it goes: nobody looks at what is read."""
+    return Deep(name, uri, operation, block, depth, offset, size, seconds)
 
 
 def deep_writes(name, uri, depth, offset, size, seconds, block=16 * KIB):
@@ -108,46 +109,57 @@ def deep_mix(name, uri, depth, offset, size, seconds, block=16 * KIB):
                 [*VERIFIED, "--verify_backlog=256", "--serialize_overlap=1"])
 
 
-class SingleWrites(threading.Thread):
-    """One write after the other, and how long each took."""
+class Singles(threading.Thread):
+    """One request after the other, "randread" or "randwrite", and how long each took."""
 
-    def __init__(self, connect, offset, size, chance, block=4 * KIB):
+    def __init__(self, connect, operation, offset, size, chance, block=4 * KIB):
         super().__init__(daemon=True)
         self.handle = connect()
+        self.request = {"randread": self.read, "randwrite": self.write}[operation]
         self.offset, self.size, self.chance, self.block = offset, size, chance, block
         self.stopping, self.failure = False, None
-        self.began = self.since = None  # the first of them; the one that is under way
+        self.began = self.ended = self.since = None  # the first, the last, the one under way
         self.took = []
-        self.last = {}  # by block: what was written there
+        self.last = {}  # by offset: what was written there
 
     def run(self):
         self.began = time.monotonic()
         try:
             while not self.stopping:
                 at = self.offset + self.chance.randrange(self.size // self.block) * self.block
-                octets = os.urandom(self.block)
                 self.since = time.monotonic()
-                self.handle.pwrite(octets, at)
+                self.request(at)
                 self.took.append(time.monotonic() - self.since)
-                self.last[at] = octets
         except Exception as why:  # told by whoever stops us
-            self.failure = f"a single write failed: {why}"
+            self.failure = f"a single request failed: {why}"
+        self.ended = time.monotonic()
+
+    def read(self, at):
+        self.check_one(at, self.handle.pread(self.block, at))
+
+    def write(self, at):
+        octets = os.urandom(self.block)
+        self.handle.pwrite(octets, at)
+        self.last[at] = octets
 
     def per_second(self):
-        return len(self.took) / (time.monotonic() - self.began)
+        return len(self.took) / ((self.ended or time.monotonic()) - self.began)
 
     def longest(self):
         """The one that is under way counts for as long as it has been."""
-        now = time.monotonic()
-        return max([*self.took, now - self.since if self.is_alive() else 0.0])
+        waiting = [] if self.ended or not self.since else [time.monotonic() - self.since]
+        return max([*self.took, *waiting], default=0.0)
 
     def stop(self):
         self.stopping = True
         self.join(END_SECONDS)
         if self.is_alive() and not self.failure:
-            self.failure = f"a single write has not come back for {END_SECONDS} s"
+            self.failure = f"a single request has not come back for {END_SECONDS} s"
+
+    def check_one(self, at, found):
+        if at in self.last and bytes(found) != self.last[at]:
+            raise AssertionError(f"what was written at {at} is not there")
 
     def check(self):
-        for at, octets in self.last.items():
-            if bytes(self.handle.pread(self.block, at)) != octets:
-                raise AssertionError(f"what was written at {at} is not there")
+        for at in self.last:
+            self.read(at)

@@ -157,7 +157,7 @@ class Soak:
         for shadow in self.shadows.values():
             shadow.pauses.fault()
         self.hit = [role for role in (*self.array.cluster.boxes, "controller", "standby")
-                    if who == ["all"]] or who
+                    if who == ["all"]] or ([] if kind in GRAY else who)
         said_before = last_number(self.array.cluster.tell("events"))
         hit_at = time.monotonic()
         with fault:
