@@ -26,6 +26,13 @@ from network_faults import can_congest, can_lose  # noqa: E402
 class Congestion(load_scenarios.Scenario):
     """Of every level, by both ways of the data, with a journal and without."""
 
+    def test_raid_5_without_a_box(self):
+        self.congest_without("elm")
+
+    def test_raid_5_inband_without_a_box(self):
+        self.data_path = "inband"
+        self.congest_without("elm")
+
 
 def congestion_of(level, data_path, consistency):
     def test(self):

@@ -16,23 +16,37 @@ FLOOR_PERCENT = 20    # what a rebuild shall have of its rate alone; said, not j
 class Scenario(LoadCase):
     spares = ("ivy",)
 
-    def bear(self, what, fault_of):
+    def bear(self, fault_of):
         """The mix of loads, while every machine has this fault."""
-        self.begin()
         self.start_mix(SECONDS)
         faults = {name: fault_of(machine) for name, machine in self.array.switch.machines.items()}
         with network_faults.all_of(faults) as drops:
             self.wait_for_loads()
         self.figures["network"] = network_faults.drops_text(drops)
-        self.finish(what)
 
     def congest(self):
         """All cables at 1 Gbit, and a switch with hardly any room."""
-        self.bear("congestion", lambda machine: network_faults.congested(
+        self.begin()
+        self.bear_congestion()
+        self.finish("congestion")
+
+    def congest_without(self, box):
+        """The same, while a box is away and no other can be spared."""
+        self.begin()
+        self.array.cluster.tell("member", "fail", VOLUME, box)
+        self.touched = {box}
+        self.bear_congestion()
+        self.array.cluster.tell("member", "re-add", VOLUME, box)
+        self.finish(f"congestion without {box}")
+
+    def bear_congestion(self):
+        self.bear(lambda machine: network_faults.congested(
             machine, CONGESTED_RATE, CONGESTED_QUEUE))
 
     def lose(self, percent):
-        self.bear(f"loss of {percent} %", lambda machine: network_faults.losing(machine, percent))
+        self.begin()
+        self.bear(lambda machine: network_faults.losing(machine, percent))
+        self.finish(f"loss of {percent} %")
 
     def stutter(self, what, during=lambda: None, start_load=None):
         """A load, that of start_mix() if it is not another, while boxes stand still for moments."""
@@ -55,11 +69,11 @@ class Scenario(LoadCase):
 
     def replace(self):
         [spare] = self.spares
-        self.watch.touched = {"elm", spare}
+        self.touched = {"elm", spare}
         self.array.cluster.tell("member", "replace", VOLUME, "elm", spare)
 
     def rejoin(self):
-        self.watch.touched = {"elm"}
+        self.touched = {"elm"}
         self.array.cluster.tell("member", "fail", VOLUME, "elm")
         time.sleep(1)
         self.array.cluster.tell("member", "re-add", VOLUME, "elm")
@@ -131,7 +145,7 @@ class Rebuild(Scenario):
             loads.append(self.start(many(f"at depth {depth}", self.uris["anna"], "randread", depth,
                                          0, self.whole, SECONDS + 2, block=64 * KIB)))
         time.sleep(len(loads))  # fio lays itself out
-        self.watch.touched = {old, new}
+        self.touched = {old, new}
         self.array.cluster.tell("member", "replace", VOLUME, old, new)
         rate = self.follow(time.monotonic() + SECONDS)
         for load in loads:

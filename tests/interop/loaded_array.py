@@ -29,12 +29,12 @@ DRAIN_SECONDS = 120
 
 
 class Watch(threading.Thread):
-    """Asks the array again and again how it is, and keeps what is wrong. `touched` are the boxes
+    """Asks the array again and again how it is, and keeps what is wrong. `touched` says which boxes
     the test has taken out itself."""
 
-    def __init__(self, array):
+    def __init__(self, array, touched):
         super().__init__(daemon=True)
-        self.array, self.touched = array, set()
+        self.array, self.touched = array, touched
         self.stopping = threading.Event()
         self.wrong = {}  # what, and how often it was seen
         self.last_event = last_number(self.events())
@@ -55,7 +55,7 @@ class Watch(threading.Thread):
     def look(self, status):
         for member in status["members"]:
             fine = member["state"] == "current" and member["up"]
-            if not fine and member["box"] not in self.touched:
+            if not fine and member["box"] not in self.touched():
                 self.blame(f"{member['box']} is {member['state']}"
                            + ("" if member["up"] else " and down"))
 
@@ -63,7 +63,7 @@ class Watch(threading.Thread):
         fresh = [each for each in self.events() if each["number"] > self.last_event]
         self.last_event = max(self.last_event, last_number(fresh))
         self.said += fresh
-        for alarm in false_alarms(fresh, self.touched):
+        for alarm in false_alarms(fresh, self.touched()):
             self.blame(alarm)
 
     def blame(self, what):
@@ -105,6 +105,7 @@ class LoadCase(unittest.TestCase):
         self.chance = random.Random(self.seed)
         self.loads, self.failures, self.figures = [], [], {}
         self.shadow = self.single = None
+        self.touched = set()  # boxes the test has taken out, or put in
         self.array.wait_until_healthy(VOLUME)
 
     def region(self, number):
@@ -120,7 +121,7 @@ class LoadCase(unittest.TestCase):
                              writers=writers).start()
 
     def start_watch(self):
-        self.watch = Watch(self.array)
+        self.watch = Watch(self.array, lambda: self.touched)
         self.watch.start()
         self.addCleanup(self.watch.end)
 
