@@ -100,7 +100,7 @@ class Scenario(LoadCase):
         self.wait_for_loads(SECONDS)
         beside, longest = singles.per_second(), singles.longest()
         self.settle()
-        served = sum(load.per_second(deep.removeprefix("rand")) for load in self.loads if load.job)
+        served = sum(load.per_second(deep.removeprefix("rand")) for load in self.loads)
         turn = DEPTH * len(others) / max(served, 1)
         self.figures["beside them"] = (
             f"{beside:.1f}/s ({100 * beside / rate:.1f} %), longest {longest:.2f} s; "

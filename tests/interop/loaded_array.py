@@ -133,13 +133,15 @@ class LoadCase(unittest.TestCase):
     def start_mix(self, seconds, depth=64):
         """What all scenarios of trouble have to bear: a shadow that knows all versions, mixed
         requests that are verified, deep reads, deep writes, each from a host of its own."""
-        self.fill(3)
+        first, last = 3, 7
+        self.fill(*range(first, last + 1))
         self.start_watch()
         self.start_shadow()
         self.start(deep_mix("mix", self.uris["bert"], depth, *self.region(1), seconds,
                             block=64 * KIB))
         self.start(deep_writes("writes", self.uris["cleo"], depth, *self.region(2), seconds))
-        self.start(deep_reads("reads", self.uris["dora"], 4 * depth, *self.region(3), seconds))
+        self.start(deep_reads("reads", self.uris["dora"], 4 * depth, first * REGION,
+                              (last - first + 1) * REGION, seconds))
 
     def start_singles(self, host, operation):
         self.single = Singles(connect_to(self.uris[host]), operation, *self.region(0), self.chance)
@@ -180,10 +182,10 @@ class LoadCase(unittest.TestCase):
     def note_loads(self):
         for load in self.loads:
             for direction in ("read", "write"):
-                if load.job and load.job[direction]["total_ios"]:
+                if load.count[direction]:
                     self.figures[f"{load.name} {direction}s"] = (
                         f"{load.per_second(direction):.0f}/s, longest "
-                        f"{load.longest(direction):.2f} s")
+                        f"{load.longest[direction]:.2f} s")
         hedged = self.array.cluster.status(VOLUME)["counters"]["hedged_reads"]
         self.figures["hedged"] = str(hedged)
         if self.watch.unanswered:

@@ -33,34 +33,66 @@ class Deep(threading.Thread):
 
     def __init__(self, name, uri, operation, block, depth, offset, size, seconds, more=()):
         super().__init__(daemon=True)
-        self.name, self.failure, self.job, self.stopped = name, None, None, False
-        self.jobs = jobs = -(-depth // CONNECTION_DEPTH)
+        self.name, self.seconds = name, seconds
+        jobs = -(-depth // CONNECTION_DEPTH)
         each = size // jobs // block * block
-        self.seconds = seconds
-        self.output = tempfile.TemporaryFile("w+", encoding="utf-8")
         self.words = [
             *machines.DIES_WITH_US, "fio", f"--name={name}", "--ioengine=nbd", f"--uri={uri}",
             f"--rw={operation}", f"--bs={block}", f"--iodepth={depth // jobs}",
             f"--numjobs={jobs}", f"--offset={offset}", f"--offset_increment={each}",
-            f"--size={each}", "--time_based", f"--runtime={seconds}", "--randrepeat=0",
-            "--thread", "--group_reporting", "--output-format=json", *more]
-        self.process = None
+            f"--size={each}", "--time_based", "--randrepeat=0", "--thread", "--group_reporting",
+            "--output-format=json", *more]
+        self.jobs = jobs
+        self.process = self.failure = None
+        self.stopping = threading.Event()
+        self.ran = 0.0  # seconds
+        self.count = {"read": 0, "write": 0}
+        self.longest = {"read": 0.0, "write": 0.0}
 
     def run(self):
-        try:
-            status = self.process.wait(self.seconds + END_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        """Of reads that are verified fio makes no more than would read all once: then it is begun
+        again."""
+        ends = time.monotonic() + self.seconds
+        while not (self.failure or self.stopping.is_set()):
+            left = round(ends - time.monotonic())
+            if left < 1:
+                return
+            self.run_once(left)
+
+    def run_once(self, seconds):
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
+            self.process = subprocess.Popen(
+                [*self.words, f"--runtime={seconds}"], stdin=subprocess.DEVNULL, stdout=output,
+                stderr=subprocess.STDOUT)
+            status = self.wait_for_process(time.monotonic() + seconds + END_SECONDS)
+            output.seek(0)
+            said = output.read()
+        if status is None:
             self.failure = f"{self.name}: a request has not come back for {END_SECONDS} s"
-            return
-        with self.output:
-            self.output.seek(0)
-            said = self.output.read()
-        if status != 0 and not (self.stopped and status == STOPPED):
+        elif status != 0 and not (self.stopping.is_set() and status == STOPPED):
             self.failure = f"{self.name}: fio ended with {status}: {self.complaint(said)}"
         if "{" in said:
-            self.job = json.loads(said[said.index("{"):said.rindex("}") + 1])["jobs"][0]
+            self.add(json.loads(said[said.index("{"):said.rindex("}") + 1])["jobs"][0])
+
+    def wait_for_process(self, deadline):
+        told = False
+        while (status := self.process.poll()) is None:
+            if self.stopping.is_set() and not told:
+                self.process.terminate()
+                told = True
+            if time.monotonic() > deadline:
+                self.process.kill()
+                self.process.wait()
+                return None
+            time.sleep(0.05)
+        return status
+
+    def add(self, job):
+        self.ran += job["job_runtime"] / 1000 / self.jobs
+        for direction in self.count:
+            done = job[direction]
+            self.count[direction] += done["total_ios"]
+            self.longest[direction] = max(self.longest[direction], done["lat_ns"]["max"] / 1e9)
 
     @staticmethod
     def complaint(said):
@@ -69,23 +101,15 @@ class Deep(threading.Thread):
         return "; ".join([line for line in lines if line and "connected to" not in line][:3])
 
     def start(self):
-        self.process = subprocess.Popen(self.words, stdin=subprocess.DEVNULL, stdout=self.output,
-                                        stderr=subprocess.STDOUT)
         super().start()
         return self
 
     def stop(self):
-        if self.process.poll() is None:
-            self.stopped = True
-            self.process.terminate()
+        self.stopping.set()
         self.join()
 
     def per_second(self, direction):
-        """Of all the time: fio's own rate of verifying reads is of the time when it verifies."""
-        return self.job[direction]["total_ios"] * 1000 / self.job["job_runtime"] * self.jobs
-
-    def longest(self, direction):
-        return self.job[direction]["lat_ns"].get("max", 0) / 1e9 if self.job else 0.0
+        return self.count[direction] / self.ran if self.ran else 0.0
 
 
 def deep_reads(name, uri, depth, offset, size, seconds, block=4 * KIB):
