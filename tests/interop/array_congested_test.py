@@ -22,9 +22,10 @@ class Congested(load_scenarios.Scenario):
     def test_goes_on_over_congested_links(self):
         self.congest()
 
-    def test_goes_on_while_boxes_pause_and_one_is_replaced(self):
+    def test_reads_inband_while_boxes_pause_and_one_is_replaced(self):
         self.data_path = "inband"
-        self.stutter("boxes pause while one is replaced", self.replace)
+        self.stutter("boxes pause under reads while one is replaced", self.replace,
+                     self.start_reads)
 
     def test_writes_beside_deep_reads(self):
         self.single_beside_deep("randwrite", "randread")

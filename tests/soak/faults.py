@@ -59,6 +59,9 @@ class Faults:
         if array.store:
             self.kinds.append(("controller and store apart", 3, self.controller_and_store_apart))
 
+    def keep_only(self, names):
+        self.kinds = [each for each in self.kinds if each[0] in names]
+
     def draw(self):
         """A kind's name, whom it hits, what is to happen, and for how long."""
         weights = [weight for _, weight, _ in self.kinds]

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An array of real processes that is broken by chance, for as long as one likes.
 
-    soak.py [MINUTES] [--seed N] [--json] [--no-guest] [--store etcd|file] [--keep]
+    soak.py [MINUTES] [--seed N] [--json] [--no-guest] [--store etcd|file] [--gray] [--keep]
 
 Six boxes, two controllers, three volumes with a journal, each process on a machine of its own.
 Versions of every block are known on two of the volumes (shadow.py), fio verifies on one of them,
@@ -208,6 +208,8 @@ class Soak:
     def run(self):
         self.begin()
         self.faults = Faults(self.array, self.chance, ["anna", "cleo", "dora"], LEASE)
+        if self.options.gray:
+            self.faults.keep_only(GRAY)
         while time.monotonic() < self.ends:
             self.rest(self.chance.uniform(*CALM_SECONDS))
             self.suffer()
@@ -248,6 +250,7 @@ def options_of(words):
     parser.add_argument("--json", action="store_true", help="the result as JSON")
     parser.add_argument("--no-guest", dest="guest", action="store_false")
     parser.add_argument("--store", choices=("etcd", "file"), default="etcd")
+    parser.add_argument("--gray", action="store_true", help="only faults that break nothing")
     parser.add_argument("--keep", action="store_true", help="keep the logs in any case")
     return parser.parse_args(words)
 
