@@ -15,7 +15,7 @@ import threading
 import unittest
 
 from cluster import Failed
-from false_alarms import false_alarms, last_number
+from false_alarms import Silences, false_alarms, last_number
 from faulty_array import FaultyArray, connect_to
 from loads import KIB, MIB, Singles, deep_mix, deep_reads, deep_writes, fill
 from shadow import BLOCK, Shadow
@@ -36,7 +36,8 @@ class Watch(threading.Thread):
         super().__init__(daemon=True)
         self.array, self.touched = array, touched
         self.stopping = threading.Event()
-        self.wrong = {}  # what, and how often it was seen
+        self.wrong = {}  # of which box, what, and how often it was seen
+        self.silences = Silences(array)
         self.last_event = last_number(self.events())
         self.said = []   # events since
         self.unanswered = 0
@@ -45,6 +46,7 @@ class Watch(threading.Thread):
         return self.array.cluster.tell("events")
 
     def run(self):
+        self.silences.start()
         while not self.stopping.wait(0.3):
             try:
                 self.look(self.array.cluster.status(VOLUME))
@@ -56,18 +58,18 @@ class Watch(threading.Thread):
         for member in status["members"]:
             fine = member["state"] == "current" and member["up"]
             if not fine and member["box"] not in self.touched():
-                self.blame(f"{member['box']} is {member['state']}"
+                self.blame(member["box"], f"{member['box']} is {member['state']}"
                            + ("" if member["up"] else " and down"))
 
     def listen(self):
         fresh = [each for each in self.events() if each["number"] > self.last_event]
         self.last_event = max(self.last_event, last_number(fresh))
         self.said += fresh
-        for alarm in false_alarms(fresh, self.touched()):
-            self.blame(alarm)
+        for box, alarm in false_alarms(fresh, self.touched()):
+            self.blame(box, alarm)
 
-    def blame(self, what):
-        self.wrong[what] = self.wrong.get(what, 0) + 1
+    def blame(self, box, what):
+        self.wrong[box, what] = self.wrong.get((box, what), 0) + 1
 
     def count(self, words):
         return sum(words in each["what"] for each in self.said)
@@ -75,12 +77,20 @@ class Watch(threading.Thread):
     def end(self):
         self.stopping.set()
         self.join()
+        self.silences.stop()
 
     def stop(self):
+        """All that is wrong, and not for the silence of a box."""
         self.end()
         self.listen()
         return [what if times == 1 else f"{what} ({times} times)"
-                for what, times in self.wrong.items()]
+                for (box, what), times in self.wrong.items()
+                if not self.silences.excuse(box, what)]
+
+    def absent(self):
+        """The boxes that were absent for their silence, as people say it."""
+        return ", ".join(sorted({f"{box} ({self.silences.longest[box]:.1f} s)"
+                                 for box, what in self.wrong if self.silences.excuse(box, what)}))
 
 
 class LoadCase(unittest.TestCase):
@@ -188,6 +198,8 @@ class LoadCase(unittest.TestCase):
                         f"{load.longest[direction]:.2f} s")
         hedged = self.array.cluster.status(VOLUME)["counters"]["hedged_reads"]
         self.figures["hedged"] = str(hedged)
+        if self.watch.absent():
+            self.figures["absent after silence"] = self.watch.absent()
         if self.watch.unanswered:
             self.figures["questions not answered"] = str(self.watch.unanswered)
         self.figures["said to be slow"] = str(self.watch.count("answers slowly"))

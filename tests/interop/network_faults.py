@@ -8,6 +8,7 @@ link delays what it does not drop.
 import contextlib
 import json
 import os
+import pathlib
 import shutil
 import signal
 import subprocess
@@ -63,7 +64,13 @@ def drops_text(drops):
                   sum(each.dropped for each in drops.values()))
     worst = max(drops, key=lambda name: drops[name].percent())
     return (f"{total.percent():.1f} % of {total.packets} packets dropped, "
-            f"{drops[worst].percent():.1f} % at {worst}")
+            f"{drops[worst].percent():.1f} % at {worst} ({congestion_control()})")
+
+
+def congestion_control():
+    """Of TCP: what is dropped depends on it, too."""
+    path = pathlib.Path("/proc/sys/net/ipv4/tcp_congestion_control")
+    return path.read_text(encoding="ascii").strip()
 
 
 @contextlib.contextmanager

@@ -2,17 +2,17 @@
 """What the soak does to an array, by chance. Each kind is a name, how often it is drawn, and a
 function that draws whom it hits and for how long: (who, what is to happen, seconds).
 
-GRAY ones break nothing: everybody answers, late. During them nobody may be declared broken, since
-none lasts as long as the silence after which that is documented (docs/failures.md, 32)."""
+GRAY ones break nothing: everybody answers, late. During them nobody may be declared broken, but a
+box from which nothing has been heard for the documented silence (false_alarms.py)."""
 import contextlib
 
 import network_faults
 
 GRAY = {"box paused for a moment", "boxes pause again and again", "packets lost", "congestion"}
 GRAY_SECONDS = (2, 8)
-LOSSES = (0.2, 1, 2, 5, 10)  # percent
+LOSSES = (0.2, 1, 2, 5)  # percent
 RATES = ("200mbit", "1gbit")
-QUEUES = (10, 16, 24, 40)    # packets
+QUEUES = (12, 16, 24, 40)  # packets
 
 
 @contextlib.contextmanager
