@@ -22,7 +22,7 @@ struct PromisedArray : ArrayCluster {
                   Duration request_patience = 60s)
         : ArrayCluster(seed) {
         box_silence = silence;
-        volume_options.request_patience = volume_options.stop_patience = request_patience;
+        volume_options.request_patience = request_patience;
         world.network().watch([this](const Network::Sending& sending) {
             if (sending.sender == "10.0.0.1" && sending.receiver == machine_of("ash"))
                 to_ash.insert(sending.link);
