@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <memory>
 #include <utility>
 
 namespace weft::sim {
@@ -17,24 +18,51 @@ public:
 
     void set(Instant when) override {
         // The task may destroy this timer, so the event shares it and touches nothing else here.
-        appointment_.set(when, [&host = host_, task = task_, made_after = made_after_] {
-            if (host.power_cuts_ == made_after) (*task)();
+        setting_ = std::make_shared<bool>(true);
+        appointment_.set(when, [&host = host_, task = task_, made_after = made_after_,
+                                setting = std::weak_ptr(setting_)] {
+            if (host.power_cuts_ != made_after) return;
+            host.when_running([task, setting] {
+                if (!setting.expired()) (*task)();
+            });
         });
     }
-    void cancel() override { appointment_.cancel(); }
+    void cancel() override {
+        appointment_.cancel();
+        setting_.reset();
+    }
 
 private:
     Host& host_;
     std::shared_ptr<std::function<void()>> task_;
     std::uint64_t made_after_;
+    std::shared_ptr<bool> setting_;  ///< what is due belongs to it
     Appointment appointment_;
 };
 
 void Host::defer(std::function<void()> task) {
     clockwork_.schedule.soon("deferred", 0,
                              [this, task = std::move(task), asked_after = power_cuts_] {
-                                 if (power_cuts_ == asked_after) task();
+                                 if (power_cuts_ == asked_after) when_running(task);
                              });
+}
+
+void Host::when_running(std::function<void()> task) {
+    if (paused_) return held_.push_back(std::move(task));
+    task();
+}
+
+void Host::pause() {
+    if (std::exchange(paused_, true)) return;
+    clockwork_.note("fault: paused", 0);
+    network_.pause(name_);
+}
+
+void Host::resume() {
+    if (!std::exchange(paused_, false)) return;
+    clockwork_.note("resumed", 0);
+    for (auto& task : std::exchange(held_, {})) defer(std::move(task));
+    network_.resume(name_);
 }
 
 std::unique_ptr<Timer> Host::make_timer(std::function<void()> task) {
@@ -88,7 +116,7 @@ void Host::remove_disk(const std::string& path, std::function<void(Result<void>)
 void Host::soon(std::function<void()> work) {
     clockwork_.schedule.at(now() + std::chrono::milliseconds(2), "file", 0,
                            [this, begun_after = power_cuts_, work = std::move(work)] {
-                               if (power_cuts_ == begun_after) work();
+                               if (power_cuts_ == begun_after) when_running(work);
                            });
 }
 
@@ -109,6 +137,7 @@ void Host::replace_next() {
         clockwork_.random.between(std::chrono::microseconds(100), std::chrono::milliseconds(20));
     clockwork_.schedule.at(now() + takes, "file", 0, [this, begun_after = power_cuts_] {
         if (power_cuts_ != begun_after) return;
+        if (paused_) return held_.push_back([this] { replace_next(); });
         auto replaced = std::move(replacements_.front());
         replacements_.pop_front();
         files_[replaced.path] = std::move(replaced.contents);
@@ -119,6 +148,8 @@ void Host::replace_next() {
 
 void Host::power_cut() {
     ++power_cuts_;
+    paused_ = false;
+    held_.clear();
     if (!replacements_.empty() && clockwork_.random.below(2) == 0)
         files_[replacements_.front().path] = std::move(replacements_.front().contents);
     replacements_.clear();

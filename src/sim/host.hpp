@@ -64,6 +64,14 @@ public:
     void power_cut();
     void power_on() { network_.power_on(name_); }
 
+    /// Nothing that was started here runs until resume(), as after SIGSTOP: what was due meanwhile
+    /// runs then. Kernels of peers see nothing of it.
+    void pause();
+    void resume();
+    bool is_paused() const { return paused_; }
+    /// At once, or when it is resumed; never if it loses its power before.
+    void when_running(std::function<void()> task);
+
 private:
     class HostTimer;
     struct Replacement {
@@ -79,6 +87,8 @@ private:
     Disks& disks_;
     std::string name_;
     std::uint64_t power_cuts_ = 0;
+    bool paused_ = false;
+    std::deque<std::function<void()>> held_;  ///< what was due while it stood still
     std::set<std::string> opened_disks_;
     /// As with files: what ran here before a power cut may have had them open.
     std::vector<std::unique_ptr<Disk>> removed_disks_;

@@ -66,7 +66,13 @@ Link::Link(Clockwork& clockwork, LinkId id, const LinkOptions& options, Address 
       address_(std::move(address)),
       owner_(std::move(owner)),
       connector_(clockwork, options_, *this, Side::connector),
-      acceptor_(clockwork, options_, *this, Side::acceptor) {}
+      acceptor_(clockwork, options_, *this, Side::acceptor) {
+    if (!owner_.shares) return;
+    for (Side side : {Side::connector, Side::acceptor})
+        at(side).outgoing.set_shared([this, side](Instant ready, std::size_t bytes) {
+            return owner_.shares(*this, side, ready, bytes);
+        });
+}
 
 /// Two numbers per link, so that a trace line names the end it is about.
 std::uint64_t Link::subject(Side side) const {
@@ -144,7 +150,7 @@ void Link::plan_visit(Side side, Instant when) {
 
 void Link::visit(Side side) {
     End& end = at(side);
-    if (end.stage == Stage::left || end.engine == nullptr) return;
+    if (end.stage == Stage::left || end.engine == nullptr || end.held) return;
     if (end.failure) return tell_closed(side, end.failure);
     if (end.stage == Stage::answered) {
         end.stage = Stage::open;
@@ -253,11 +259,20 @@ void Link::check_lent(const End& end) const {
 
 void Link::acknowledge(Side side) {
     End& end = at(side);
-    if (end.failure) return;  // the engine hears closed() instead
+    if (end.failure || end.held) return;  // the engine hears closed() instead, or this later
     check_lent(end);
     end.lent.clear();
     end.engine->sent(end.lent_bytes.size());
     visit(side);
+}
+
+void Link::release(Side side) {
+    End& end = at(side);
+    end.held = false;
+    if (end.stage == Stage::left || end.engine == nullptr) return;
+    if (!end.lent.empty() && !end.acknowledgement.is_set())
+        end.acknowledgement.set(clockwork_.now(), [this, side] { acknowledge(side); });
+    plan_visit(side, clockwork_.now());
 }
 
 /// What the engine lends now, put together, up to what the window can take.
@@ -342,7 +357,7 @@ void Link::settle(Side side) {
 
 void Link::tick(Side side) {
     End& end = at(side);
-    if (end.engine == nullptr) return;
+    if (end.engine == nullptr || end.held) return;
     end.engine->tick(clockwork_.now());
     visit(side);
 }

@@ -37,6 +37,8 @@ public:
         std::function<void(Link&)> wants_acceptor;  ///< a connection was asked for: accept, refuse
         std::function<void(LinkId)> is_over;        ///< both ends have left
         std::function<void(Link&, Side, ConstBuffer)> sends;  ///< from that end, as it will arrive
+        /// When bytes of that end have left the lines it shares with others.
+        std::function<Instant(Link&, Side, Instant ready, std::size_t bytes)> shares;
     };
 
     Link(Clockwork& clockwork, LinkId id, const LinkOptions& options, Address address, Owner owner);
@@ -74,6 +76,9 @@ public:
     void darken(Side side);
     /// It has power again, and answers questions about connections it knows nothing of.
     void lighten(Side side) { at(other(side)).outgoing.set_receiver_dark(false); }
+    /// The program at this end stands still: its kernel takes bytes, and tells it of nothing.
+    void hold(Side side) { at(side).held = true; }
+    void release(Side side);
 
 private:
     enum class Stage : std::uint8_t {
@@ -99,6 +104,7 @@ private:
         Appointment acknowledgement;
         bool corrupts_next = false;  ///< of what is sent, one bit
         bool peer_said_goodbye = false;
+        bool held = false;             ///< the program stands still
         std::optional<Error> failure;  ///< the engine is to be told
         Appointment visit;
         Appointment tick;

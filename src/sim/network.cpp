@@ -86,6 +86,8 @@ Result<std::unique_ptr<Stream>> Network::connect(const std::string& machine, con
                     watcher_(
                         {link.id(), from, link.machine(from), link.machine(other(from)), octets});
             },
+        .shares = [this](Link& link, Side from, Instant ready,
+                         std::size_t bytes) { return pass(link, from, ready, bytes); },
     };
     auto link =
         std::make_shared<Link>(clockwork_, id, options_for(address), address, std::move(owner));
@@ -118,12 +120,65 @@ void Network::answer(Link& link) {
     ListenerRecord* found = find_listener(link.machine(Side::connector), link.address());
     if (found != nullptr) link.machine(Side::acceptor) = found->machine;
     if (dark_machines_.contains(link.machine(Side::acceptor))) return link.leave_unanswered();
-    const bool apart = separated_.contains(
-        std::minmax(link.machine(Side::connector), link.machine(Side::acceptor)));
+    const auto& connector = link.machine(Side::connector);
+    const auto& acceptor = link.machine(Side::acceptor);
+    const bool apart = separated_.contains(std::minmax(connector, acceptor)) ||
+                       cut_off_.contains({connector, acceptor});
     if (found == nullptr || apart) return link.refuse();
     // A copy: the callback may destroy its listener.
     auto accepted = found->accepted;
+    if (const auto paused = paused_.find(acceptor); paused != paused_.end()) {
+        link.hold(Side::acceptor);
+        return paused->second.push_back({std::move(accepted), link.accept()});
+    }
     accepted(link.accept());
+}
+
+/// Of the bytes that find no room in a queue TCP hears nothing, and sends them again after a while.
+Instant Network::pass(Link& link, Side from, Instant ready, std::size_t bytes) {
+    if (lines_.empty() || bytes == 0) return ready;
+    auto pass_one = [&](const std::string& machine, Line Lines::*way) {
+        const auto found = lines_.find(machine);
+        if (found == lines_.end()) return;
+        const auto passed = (found->second.*way).pass(ready, bytes, clockwork_.random);
+        if (passed.again) sent_again_ += bytes;
+        ready = passed.when;
+    };
+    pass_one(link.machine(from), &Lines::out);
+    pass_one(link.machine(other(from)), &Lines::in);
+    return ready;
+}
+
+void Network::set_lines(const std::string& machine, const LineOptions& options) {
+    auto& lines = lines_[machine];
+    lines.out.set_options(options);
+    lines.in.set_options(options);
+}
+
+void Network::cut_off(const std::string& from, const std::string& to) {
+    cut_off_.insert({from, to});
+    for (const auto& [id, link] : links_)
+        if (link->machine(Side::connector) == from && link->machine(Side::acceptor) == to)
+            link->reset();
+}
+
+void Network::pause(const std::string& machine) {
+    paused_.try_emplace(machine);
+    for (const auto& [id, link] : links_)
+        for (Side side : {Side::connector, Side::acceptor})
+            if (link->machine(side) == machine) link->hold(side);
+}
+
+void Network::resume(const std::string& machine) {
+    auto found = paused_.extract(machine);
+    if (!found) return;
+    for (const auto& [id, link] : links_)
+        for (Side side : {Side::connector, Side::acceptor})
+            if (link->machine(side) == machine) link->release(side);
+    auto waiting = std::make_shared<std::vector<Accepting>>(std::move(found.mapped()));
+    clockwork_.schedule.soon("accepted late", 0, [waiting] {
+        for (auto& each : *waiting) each.accepted(std::move(each.stream));
+    });
 }
 
 std::vector<LinkId> Network::links() const {
@@ -137,6 +192,11 @@ std::optional<LinkId> Network::find(const Address& connector) const {
     for (const auto& [id, link] : links_)
         if (link->address_of(Side::connector) == connector) return id;
     return std::nullopt;
+}
+
+std::string Network::connector_of(LinkId id) {
+    Link* link = find(id);
+    return link ? link->machine(Side::connector) : std::string{};
 }
 
 Link* Network::find(LinkId link) {
@@ -181,6 +241,7 @@ void Network::unite(const std::string& one, const std::string& other) {
 }
 
 void Network::power_cut(const std::string& machine) {
+    const auto forgotten = paused_.extract(machine);
     dark_machines_.insert(machine);
     std::erase_if(listeners_, [&](const auto& entry) { return entry.second->machine == machine; });
     for (const auto& [id, link] : links_)

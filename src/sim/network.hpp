@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "sim/clockwork.hpp"
+#include "sim/line.hpp"
 #include "sim/link.hpp"
 #include "sim/link_options.hpp"
 #include "weft/world.hpp"
@@ -45,6 +46,8 @@ public:
     /// The connections with at least one end there, oldest first.
     std::vector<LinkId> links() const;
 
+    /// The machine that began it; empty if it is over.
+    std::string connector_of(LinkId link);
     /// The one whose connecting end has this address.
     std::optional<LinkId> find(const Address& connector) const;
 
@@ -80,6 +83,21 @@ public:
     void separate(const std::string& one, const std::string& other);
     void unite(const std::string& one, const std::string& other);
 
+    /// The same one way: what `from` begins does not come to `to`, and no more what it has begun.
+    void cut_off(const std::string& from, const std::string& to);
+    void reach_again(const std::string& from, const std::string& to) { cut_off_.erase({from, to}); }
+
+    /// From now on all that a machine sends and receives goes over lines of this kind: one for all
+    /// it sends, and one for all it receives.
+    void set_lines(const std::string& machine, const LineOptions& options);
+    /// Octets that had to be sent again, since they found a queue full or were lost.
+    std::uint64_t octets_sent_again() const { return sent_again_; }
+
+    /// The programs of a machine stand still, as after SIGSTOP: its kernel goes on to take bytes,
+    /// and connections, and its peers cannot tell it from a slow one.
+    void pause(const std::string& machine);
+    void resume(const std::string& machine);
+
     /// The machine's listeners and connections are gone without a word, and nobody answers there.
     void power_cut(const std::string& machine);
     /// The same for the others. What is left of the machine's program hears that its connections
@@ -101,6 +119,7 @@ private:
     const LinkOptions& options_for(const Address& address) const;
     ListenerRecord* find_listener(const std::string& from_machine, const Address& address);
     void answer(Link& link);
+    Instant pass(Link& link, Side from, Instant ready, std::size_t bytes);
     bool is_taken(const std::string& machine, const Address& address) const;
 
     Clockwork& clockwork_;
@@ -112,6 +131,17 @@ private:
     std::set<std::string> machines_;
     std::set<std::string> dark_machines_;
     std::set<std::pair<std::string, std::string>> separated_;  ///< the lesser name first
+    std::set<std::pair<std::string, std::string>> cut_off_;    ///< who, from whom
+    struct Lines {
+        Line out, in;
+    };
+    std::map<std::string, Lines> lines_;
+    std::uint64_t sent_again_ = 0;
+    struct Accepting {
+        World::Accepted accepted;
+        std::unique_ptr<Stream> stream;
+    };
+    std::map<std::string, std::vector<Accepting>> paused_;  ///< and who has connected meanwhile
     std::uint64_t last_link_ = 0;
     ListenerId last_listener_ = 0;
     std::uint16_t last_free_port_ = 49151;  // the next is the first that is free for such use

@@ -37,7 +37,8 @@ void Pipe::put(Piece piece) {
     if (options_.bytes_per_second != 0)
         line_free_at_ = line_free_at_ +
                         Duration(piece.bytes.size() * 1'000'000'000 / options_.bytes_per_second);
-    last_arrival_ = std::max(last_arrival_, line_free_at_ + draw_delay());
+    const auto left = shared_ ? shared_(line_free_at_, piece.bytes.size()) : line_free_at_;
+    last_arrival_ = std::max(last_arrival_, left + draw_delay());
     piece.arrival = last_arrival_;
     in_flight_.push_back(std::move(piece));
     plan();

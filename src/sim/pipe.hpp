@@ -48,6 +48,9 @@ public:
     void set_partitioned(bool partitioned);
     void set_receiver_dark(bool dark);
     void set_clogged_by(Duration extra_delay) { extra_delay_ = extra_delay; }
+    /// When bytes that are ready at an instant have left what this pipe shares with others.
+    using Shared = std::function<Instant(Instant ready, std::size_t bytes)>;
+    void set_shared(Shared shared) { shared_ = std::move(shared); }
 
     Duration draw_delay();
 
@@ -61,6 +64,7 @@ private:
     const LinkOptions& options_;
     std::function<void(Piece)> on_arrival_;
     std::function<void()> on_giving_up_;
+    Shared shared_;
     std::deque<Piece> in_flight_;
     std::size_t outstanding_ = 0;  ///< bytes in flight, or arrived and not taken
     bool partitioned_ = false;

@@ -16,8 +16,8 @@ RaidCluster::RaidCluster(RaidAgenda& agenda, Complaints& complaints, const RaidH
       layout_(*raid::Layout::make(habits.level, habits.boxes, habits.chunk_bytes)) {
     options_.plan = habits.plan;
     options_.windows = RaidWindows::count;
-    options_.own.identity.octets[0] = 200;
-    options_.window_bytes = 1 << 20;
+    options_.own.identity = wire::identity_of(Office::own_session);
+    options_.window_bytes = raid_window_bytes;
     options_.upkeep_bytes = 4096;
     options_.rebuild_save_stripes = 3;
     // Without a journal a write given up amid its commit leaves a hole: then it is not given up.
@@ -70,6 +70,7 @@ void RaidCluster::made_part(unsigned i, wire::ArraySuperblock superblock) {
     auto& place = places_[i];
     superblock = laid_out(superblock);
     place.disk = std::make_unique<RaidDisk>(agenda_, raid::part_length(superblock));
+    place.disk->machine = &agenda_.world.host(name_of(i));
     const auto image = raid::encode_superblock(superblock);
     for (unsigned copy = 0; copy < 2; ++copy)
         std::ranges::copy(image,
@@ -99,11 +100,15 @@ void RaidCluster::start_machine(unsigned i) {
     }
     bury(i);
     place.machine = std::make_unique<RaidMachine>(
-        agenda_, tags, complaints_, *place.disk, *known, raid::copy_to_write(first, second) ^ 1,
+        agenda_, complaints_, name_of(i), *place.disk, *known,
+        raid::copy_to_write(first, second) ^ 1,
         [this](raid::CommandTicket ticket, const wire::ArrayAnswer& answer, ConstBuffer data) {
             heard(ticket, answer, data);
         });
-    place.machine->transfers.cut_off = place.cut_off;
+}
+
+raid::VolumeManager& RaidCluster::manager() {
+    return offices_.back()->at_work();
 }
 
 void RaidCluster::start_office() {
@@ -165,7 +170,12 @@ void RaidCluster::deliver(std::uint64_t number) {
     const auto found = sessions_.find(number);
     if (found == sessions_.end() || found->second.queue.empty()) return;
     auto& [i, office, queue] = found->second;
-    if (places_[i].held) return agenda_.later([this, number] { deliver(number); });
+    if (is_paused(i))
+        return agenda_.on(agenda_.world.host(name_of(i)), [this, number] { deliver(number); });
+    if (const auto other = queue.front().forgets) {
+        queue.pop_front();
+        return forget_at(i, *other);
+    }
     auto message = message_of(i, queue.front().order);
     if (!passes(message)) return parked_.push_back([this, number] { deliver(number); });
     auto command = std::move(queue.front());
@@ -187,8 +197,8 @@ void RaidCluster::deliver(std::uint64_t number) {
     tamper_with(i, *office, command.order);
     if (damages > 0 && is_audited(message.order) && fetches_from_a_box(command.order)) {
         --damages;
-        places_[i].machine->transfers.damaged_turn =
-            office->turn(command.order.command_block.transaction);
+        places_[i].machine->transfers.damaged_key =
+            raid::window_key(command.order.command_block.transaction);
     }
     places_[i].machine->box.receive(raid::CommandTicket{carried}, command.order.command_block,
                                     command.order.parameters);
@@ -217,7 +227,7 @@ void RaidCluster::heard(raid::CommandTicket ticket, const wire::ArrayAnswer& sai
     // What was to be damaged was this order's alone.
     if (const auto session = sessions_.find(carried.session); session != sessions_.end())
         if (const auto& machine = places_[session->second.place].machine)
-            machine->transfers.damaged_turn.reset();
+            machine->transfers.damaged_key.reset();
     if (carried.is_late && said.outcome == wire::ArrayOutcome::done)
         complaints_.add("S7: a box obeys a controller whose time is over");
     if (said.outcome == wire::ArrayOutcome::no_room) ++back_pressed;
@@ -227,12 +237,26 @@ void RaidCluster::heard(raid::CommandTicket ticket, const wire::ArrayAnswer& sai
     carried.message.is_answer = true;
     carried.message.outcome = answer.outcome;
     auto tell = [this, carried, answer, told = std::move(told)] {
-        const auto session = sessions_.find(carried.session);
-        if (session == sessions_.end()) return;
-        session->second.office->manager.answered(carried.ticket, answer, told);
+        answered(carried, answer, told);
     };
     if (!passes(carried.message)) return parked_.push_back(std::move(tell));
     agenda_.later(std::move(tell));
+}
+
+void RaidCluster::answered(const Carried& carried, const wire::ArrayAnswer& answer,
+                           std::vector<std::byte> data) {
+    const auto session = sessions_.find(carried.session);
+    if (session == sessions_.end()) return;
+    auto& office = *session->second.office;
+    agenda_.on(office.station.host(), [this, carried, answer, data = std::move(data)] {
+        const auto still = sessions_.find(carried.session);
+        if (still != sessions_.end())
+            still->second.office->at_work().answered(carried.ticket, answer, data);
+    });
+}
+
+void RaidCluster::submit_to(Office& office, raid::HostRequest& request) {
+    agenda_.on(office.station.host(), [&office, &request] { office.at_work().submit(request); });
 }
 
 void RaidCluster::let_go() {
@@ -249,12 +273,13 @@ void RaidCluster::create_part(Office& office, const wire::BoxIdentity& box,
         if (session == sessions_.end()) return;
         // Also a box without a part obeys nobody whose time is over.
         if (!session->second.office->is_held())
-            return session->second.office->manager.answered(
+            return session->second.office->at_work().answered(
                 ticket, {.outcome = wire::ArrayOutcome::other_epoch, .epoch = wire::Epoch{epoch_}});
         const bool is_full = parts_refused > 0 || places_[i].machine;
         if (parts_refused > 0) --parts_refused;
         if (!is_full) made_part(i, superblock);
-        session->second.office->manager.answered(
+        if (!is_full) introduce(i);
+        session->second.office->at_work().answered(
             ticket, {.outcome = is_full ? wire::ArrayOutcome::no_space : wire::ArrayOutcome::done});
     });
 }
@@ -264,10 +289,10 @@ void RaidCluster::store(Office& office, std::vector<raid::MetadataChange> change
     auto answer = [this, &office, changes = std::move(changes)] {
         if (!office.is_alive) return;
         office.storing = false;
-        if (!office.is_held()) return office.manager.stored(Error{Code::access_denied});
+        if (!office.is_held()) return office.at_work().stored(Error{Code::access_denied});
         if (store_errors > 0) {
             --store_errors;
-            return office.manager.stored(Error{Code::io_failed});
+            return office.at_work().stored(Error{Code::io_failed});
         }
         for (const auto& change : changes) {
             if (is_dropped(change)) continue;
@@ -277,10 +302,11 @@ void RaidCluster::store(Office& office, std::vector<raid::MetadataChange> change
                 records_.erase(change.name);
         }
         check_checkpoints();
-        office.manager.stored({});
+        office.at_work().stored({});
     };
     if (store_is_away) return parked_.push_back(std::move(answer));
-    agenda_.later(std::move(answer));
+    agenda_.later(
+        [this, &office, answer = std::move(answer)] { agenda_.on(office.station.host(), answer); });
 }
 
 std::optional<wire::ArrayVolume> RaidCluster::stored_volume() const {
@@ -294,150 +320,6 @@ std::uint64_t RaidCluster::rebuild_mark(unsigned place) const {
         if (auto found = raid::parse_record<wire::ArrayRebuildRecord>(record))
             if (found->place == place) return found->stripes;
     return 0;
-}
-
-// What happens to boxes and controllers.
-
-void RaidCluster::drop(unsigned i) {
-    auto& place = places_[i];
-    if (place.session == 0) return;
-    sessions_.erase(std::exchange(place.session, 0));
-    offices_.back()->sessions.erase(i);
-    manager_->box_down(place.identity);
-}
-
-void RaidCluster::bring(unsigned i) {
-    auto& place = places_[i];
-    if (place.session != 0) return;
-    restart_if_failed(i);
-    if (place.machine && !obeys(i)) announce(i);
-    place.waits_for_room = place.machine && !obeys(i) && lacks_room(i);
-    if (place.waits_for_room) return;
-    place.session = ++last_session_;
-    sessions_[place.session] = {i, offices_.back().get(), {}};
-    offices_.back()->sessions[i] = place.session;
-    if (!place.machine) return manager_->box_up(place.identity, {.boot = place.boot});
-    const auto& known = box(i).superblock();
-    manager_->box_up(place.identity, {.has_part = true,
-                                      .generation = known.volume.generation,
-                                      .data_length = known.data_length,
-                                      .boot = place.boot});
-}
-
-/// Who takes office says so before anything else; boxes answer when it lasts. A disk that fails
-/// just then is no reason to give up. One that has no room for it is waited for by nobody.
-void RaidCluster::announce(unsigned i) {
-    constexpr int tries = 3, patience = 100'000;
-    places_[i].machine->transfers.hold(false);  // what the old one began must have ended
-    for (int attempt = 0; attempt < tries && !obeys(i); ++attempt) {
-        const auto& known = box(i).superblock();
-        const wire::ArrayAddress address{known.cluster, known.volume.volume, known.box,
-                                         known.volume.generation, wire::Epoch{epoch_}};
-        const auto octets = encoded(address);
-        const auto size = static_cast<std::uint32_t>(octets.size());
-        box(i).receive(raid::CommandTicket{++last_carried_},
-                       {wire::ArrayAction::new_epoch, {}, size, {}}, octets);
-        for (int steps = 0; steps < patience && !obeys(i); ++steps)
-            if (!agenda_.step() && !write_marks()) break;
-    }
-    if (!obeys(i) && !lacks_room(i)) complaints_.add("L2: a box does not obey its new controller");
-}
-
-bool RaidCluster::obeys(unsigned i) {
-    return box(i).superblock().epoch >= wire::Epoch{epoch_};
-}
-
-void RaidCluster::cut_power(unsigned i) {
-    drop(i);
-    std::erase_if(sessions_, [&](const auto& each) { return each.second.place == i; });
-    auto& place = places_[i];
-    place.held = place.waits_for_room = false;
-    ++place.boot;
-    if (!place.machine) return;
-    place.machine->vanish();
-    place.disk->errors = 0;
-    place.disk->power_cut();
-    if (mutation_ == RaidMutation::epoch_is_forgotten) forget_epoch(i);
-    start_machine(i);
-    if (place.machine) place.machine->recover();
-}
-
-/// A journal that could not be written takes nothing any more, until somebody starts the box anew.
-bool RaidCluster::has_lost_its_journal(unsigned i) const {
-    const auto& machine = places_[i].machine;
-    return machine && machine->journaled && machine->journaled->has_failed();
-}
-
-bool RaidCluster::restart_if_failed(unsigned i) {
-    if (!has_lost_its_journal(i)) return false;
-    places_[i].disk->errors = 0;
-    cut_power(i);
-    return true;
-}
-
-void RaidCluster::hold(unsigned i, bool held) {
-    places_[i].held = held;
-}
-
-void RaidCluster::take_over(bool old_goes_on) {
-    auto& before = *offices_.back();
-    ++epoch_;
-    before.is_alive = old_goes_on;
-    if (!old_goes_on) {
-        before.windows.vanish();
-        before.transfers.vanish();
-        for (const auto& [place, session] : before.sessions) sessions_.erase(session);
-        before.sessions.clear();
-    }
-    carried_generation_ = {};
-    std::vector<unsigned> there;
-    for (unsigned i = 0; i < machines(); ++i)
-        if (std::exchange(places_[i].session, 0) != 0) there.push_back(i);
-    start_office();
-    for (unsigned i : there) {
-        places_[i].held = false;
-        bring(i);
-    }
-}
-
-bool RaidCluster::write_marks() {
-    for (auto& place : places_) {
-        // Those that wait for something before them, which may be for room, go by themselves.
-        if (!place.machine || !place.machine->journaled ||
-            !place.machine->journaled->has_waiting_marks() ||
-            place.machine->journaled->journal().is_writing())
-            continue;
-        place.machine->journaled->write_marks();
-        return true;
-    }
-    return false;
-}
-
-bool RaidCluster::pass_time() {
-    if (write_marks()) return true;
-    const auto due = manager_->deadline();
-    constexpr auto patience = std::chrono::hours(1);
-    if (!due || *due > now_ + patience) return false;
-    now_ = std::max(now_, *due);
-    manager_->tick(now_);
-    return true;
-}
-
-/// Not so long that somebody could give up.
-void RaidCluster::pass_a_moment() {
-    constexpr auto moment = std::chrono::seconds(2);
-    const auto due = manager_->deadline();
-    const auto state = manager_->status().state;
-    if (state == raid::VolumeState::starting || state == raid::VolumeState::stopped) return;
-    if (!due || *due > now_ + moment) return;
-    now_ = std::max(now_, *due);
-    manager_->tick(now_);
-}
-
-std::uint64_t RaidCluster::hedged_reads() const {
-    std::uint64_t reads = 0;
-    for (const auto& office : offices_) reads += office->manager.status().counters.hedged_reads;
-    return reads;
 }
 
 }  // namespace weft::sim

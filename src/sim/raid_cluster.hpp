@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A volume of real boxes and a real manager, with a store, sessions and time between them that are
-// queues: what is asked waits in one list, and a draw decides what happens next. Boxes lose their
-// session, their power, their disk's honesty; controllers follow each other, and the one before
-// goes on sending.
+// A volume of production boxes and managers on simulated machines, in virtual time. Data moves over
+// production RDMA links between them: connections that are shared, prove themselves, end and are
+// made again. Commands to boxes, their disks and the store are modelled beside that, each with a
+// latency that is drawn. Boxes lose their session, their power, their disk's honesty; controllers
+// follow each other, and the one before goes on sending.
 #pragma once
 
 #include <deque>
@@ -10,76 +11,16 @@
 #include <set>
 #include <string>
 
-#include "raid/box.hpp"
-#include "raid/journaled_disk.hpp"
 #include "raid/records.hpp"
 #include "raid/volume_manager.hpp"
 #include "sim/raid_habits.hpp"
+#include "sim/raid_host.hpp"
+#include "sim/raid_machine.hpp"
 #include "sim/raid_message.hpp"
 #include "sim/raid_mutation.hpp"
-#include "sim/raid_transfers.hpp"
+#include "wire/array_host.hpp"
 
 namespace weft::sim {
-
-/// A box as a machine: its disk outlives it.
-class RaidMachine final : private raid::BoxOwner {
-public:
-    using Heard =
-        std::function<void(raid::CommandTicket, const wire::ArrayAnswer&, ConstBuffer data)>;
-    RaidMachine(RaidAgenda& agenda, RaidTags& tags, Complaints& complaints, RaidDisk& disk,
-                const wire::ArraySuperblock& superblock, unsigned copy, Heard heard)
-        : transfers(agenda, tags),
-          windows(tags, complaints, RaidWindows::count),
-          journaled(raid::has_journal(superblock)
-                        ? std::make_unique<raid::JournaledDisk>(disk, superblock,
-                                                                raid::JournaledDisk::Options{})
-                        : nullptr),
-          box(*this, disk, windows, transfers, superblock, copy, journaled.get()),
-          disk_(disk),
-          heard_(std::move(heard)),
-          complaints_(complaints) {}
-
-    /// With a journal, before any order: on a disk that is new, or after its power went.
-    void format() { begin(&raid::JournaledDisk::format); }
-    void recover() { begin(&raid::JournaledDisk::recover); }
-
-    /// The power is gone: it says nothing any more, and nobody reaches its memory.
-    void vanish() {
-        heard_ = nullptr;
-        windows.vanish();
-        transfers.vanish();
-    }
-
-    RaidTransfers transfers;
-    RaidWindows windows;
-    std::unique_ptr<raid::JournaledDisk> journaled;
-    raid::Box box;
-
-private:
-    void answer(raid::CommandTicket ticket, const wire::ArrayAnswer& answer) override {
-        if (heard_) heard_(ticket, answer, {});
-    }
-    void answer_with_data(raid::CommandTicket ticket, const wire::ArrayAnswer& answer,
-                          ConstBuffer data) override {
-        if (heard_) heard_(ticket, answer, data);
-    }
-    void begin(void (raid::JournaledDisk::*how)(raid::Told)) {
-        if (!journaled) return;
-        disk_.answers_at_once = true;
-        bool well = false;
-        ((*journaled).*how)([&](Result<void> outcome) { well = outcome.has_value(); });
-        if (!well) complaints_.add("S1: a box's journal cannot be read after its power went");
-        disk_.answers_at_once = false;
-    }
-    void meet(std::span<const wire::ArrayPeer>) override {}
-    void admit(const wire::ArrayHostAdmission&) override {}
-    void dismiss(wire::HostSession) override {}
-    bool disk_is_full() const override { return disk_.is_full(); }
-
-    RaidDisk& disk_;
-    Heard heard_;
-    Complaints& complaints_;
-};
 
 class RaidCluster {
 public:
@@ -99,7 +40,8 @@ public:
     unsigned machine_at(std::uint8_t place) const;
     std::optional<std::uint8_t> place_of(unsigned i) const;
     wire::BoxIdentity identity(unsigned i) const { return places_[i].identity; }
-    raid::VolumeManager& manager() { return *manager_; }
+    /// For whatever it is told: it knows the time by then.
+    raid::VolumeManager& manager();
     const raid::Layout& layout() const { return layout_; }
     std::uint64_t epoch() const { return epoch_; }
 
@@ -111,8 +53,17 @@ public:
     bool restart_if_failed(unsigned i);
     /// It takes nothing any more, whether or not somebody has noticed.
     bool has_lost_its_journal(unsigned i) const;
-    /// It answers nothing for a while, and then all.
-    void hold(unsigned i, bool held);
+    // Machines that stand still, as after SIGSTOP, and go on by themselves. A box that says nothing
+    // for as long as the controller is patient loses its session, and stays without one.
+    void pause_box(unsigned i, Duration duration);
+    void resume_box(unsigned i);
+    bool is_paused(unsigned i) const { return places_[i].pauses_until.has_value(); }
+    bool is_any_paused() const;
+    void pause_controller(Duration duration);
+    void pause_host(unsigned number, Duration duration);
+    /// What a box is sending does not arrive, until it is let go.
+    void hold_transfers(unsigned i, bool held);
+    bool holds_transfers(unsigned i) const { return !places_[i].held_links.empty(); }
     /// Another takes office. The one before goes on sending, if `old_goes_on`.
     void take_over(bool old_goes_on);
     /// Its disk is another, and empty.
@@ -133,9 +84,17 @@ public:
     void cut_link(unsigned from, unsigned to);
     void cut_host_link(unsigned from, unsigned host);
     void mend_links();
-    bool has_cut_links() const;
-    /// What a host's memory says whose it is.
-    static wire::BoxIdentity host_memory_of(unsigned host);
+    bool has_cut_links() const { return !cut_off_.empty(); }
+
+    // Hosts. They are made when they are first asked for.
+    RaidHost& host(unsigned number);
+    /// Says hello to the controller in office, if it has not, and asks as who it is there.
+    void attach(unsigned number, raid::HostRequest& request);
+    void submit(raid::HostRequest& request) { submit_to(*offices_.back(), request); }
+    /// What the controller in office tells a host with an answer it gives now, and how it hears it.
+    std::vector<wire::HostNews> news_for(unsigned number);
+    void hear(unsigned number, const std::vector<wire::HostNews>& news);
+    void restart_host(unsigned number);
 
     // What happens to disks at rest. Homes are octets of a part's data.
     void rot_home(unsigned i, std::uint64_t home, unsigned bit);
@@ -148,10 +107,6 @@ public:
 
     /// To the next moment something is due; false if nothing is.
     bool pass_time();
-    /// The same while messages are on their way, if it is soon: answers are late.
-    void pass_a_moment();
-    /// The shortest of all waits: until marks go to a disk that nothing else has taken along.
-    bool write_marks();
 
     // For scripts. What may not pass stays where it is, until it is let go.
     std::function<bool(const RaidMessage&)> may_pass;
@@ -176,7 +131,6 @@ public:
     /// being written.
     void check_dirty();
 
-    RaidTags tags;
     unsigned store_errors = 0;       ///< so many of the next changes fail
     unsigned parts_refused = 0;      ///< so many of the next are not made: a disk is full
     bool gives_spares = true;        ///< when the manager needs one
@@ -185,6 +139,7 @@ public:
     /// What becomes of what is written to a machine's disk.
     std::function<RaidDisk::Fate(unsigned i, std::uint64_t offset, std::size_t size)> write_fate;
     std::function<void(const raid::VolumeEvent&)> on_event;
+    std::function<void(unsigned i)> on_silence;  ///< a box has lost its session so
     /// By all controllers.
     std::uint64_t hedged_reads() const;
     /// Octets moved by all who are there, since they began.
@@ -197,11 +152,17 @@ private:
         std::unique_ptr<RaidDisk> disk;
         std::unique_ptr<RaidMachine> machine;
         std::uint64_t session = 0;  ///< of the controller in office; 0: none
-        bool held = false;
+        std::optional<Instant> pauses_until;
+        std::set<LinkId> held_links;  ///< whose octets do not arrive
         bool waits_for_room = false;  ///< to obey who is in office
         std::uint64_t boot = 1;       ///< another after every loss of power
         wire::Epoch obeyed{};
-        std::set<wire::BoxIdentity> cut_off;  ///< whom it does not reach
+    };
+    struct Guest {
+        std::unique_ptr<RaidHost> host;
+        std::uint64_t epoch = 0;  ///< of the controller that has welcomed it last; 0: none
+        node::ArraySecret secret{};
+        std::uint32_t heard = 0;  ///< the number of the last news
     };
     struct Carried {
         std::uint64_t session;
@@ -209,9 +170,11 @@ private:
         bool is_late;  ///< when it came there, the box obeyed another controller already
         RaidMessage message;
     };
+    /// An order; or another box that this one is to forget.
     struct Command {
         raid::CommandTicket ticket;
         raid::EncodedOrder order;
+        std::optional<unsigned> forgets = std::nullopt;
     };
     struct Session {
         unsigned place;
@@ -226,6 +189,20 @@ private:
     void carry(Office& office, const wire::BoxIdentity& box, raid::CommandTicket ticket,
                const raid::EncodedOrder& command);
     void deliver(std::uint64_t session);
+    void answered(const Carried& carried, const wire::ArrayAnswer& answer,
+                  std::vector<std::byte> data);
+    void submit_to(Office& office, raid::HostRequest& request);
+    // Who knows whom, and by which secrets: raid_cluster_links.cpp.
+    static node::ArraySecret secret_between(unsigned one, unsigned other, std::uint64_t epoch);
+    static node::ArraySecret secret_of_controller(std::uint64_t epoch);
+    static node::ArraySecret secret_of_host(wire::HostSession session);
+    void introduce(unsigned i);
+    void forget(unsigned i);
+    void forget_at(unsigned i, unsigned other);
+    void admit(unsigned i, const Guest& guest);
+    void welcome(unsigned number, Guest& guest);
+    void writers_gone(wire::HostSession session, std::uint64_t command);
+    void fall_silent(unsigned i);
     bool passes(const RaidMessage& message) const { return !may_pass || may_pass(message); }
     bool is_audited(const wire::ArrayOrderHeader& header) const;
     void heard(raid::CommandTicket ticket, const wire::ArrayAnswer& answer, ConstBuffer data);
@@ -254,6 +231,8 @@ private:
                      std::vector<std::byte>& data) const;
     bool is_dropped(const raid::MetadataChange& change) const;
 
+    static std::string name_of(unsigned i) { return "box" + std::to_string(i); }
+
     RaidAgenda& agenda_;
     Complaints& complaints_;
     const RaidHabits& habits_;
@@ -272,10 +251,11 @@ private:
     std::vector<std::unique_ptr<RaidMachine>> graves_;
     std::vector<std::unique_ptr<RaidDisk>> old_disks_;
     wire::Generation carried_generation_{};  ///< the newest that orders were sent under
+    std::map<unsigned, Guest> guests_;       ///< by number
+    std::set<std::pair<std::string, std::string>> cut_off_;  ///< which machine, from which
     raid::VolumeManager* manager_ = nullptr;
     wire::ClusterIdentity cluster_{};
     std::uint64_t epoch_ = 1;
-    Instant now_{};
 };
 
 }  // namespace weft::sim

@@ -10,17 +10,18 @@ namespace weft::sim {
 using wire::ArrayMemberState;
 
 void RaidCluster::check_quiet() {
-    for (auto& office : offices_)
-        if (!office->is_held()) office->windows.vanish();
     // Of a box that has lost its place the part is of no use, and goes with all that is open there.
-    for (unsigned i = 0; i < machines(); ++i)
-        if (places_[i].machine && place_of(i) && box(i).open_windows() != 0)
+    for (unsigned i = 0; i < machines(); ++i) {
+        if (!places_[i].machine || !place_of(i)) continue;
+        if (box(i).open_windows() != 0 || machine(i).windows.any_open())
             complaints_.add("S14: box " + std::to_string(i) + " has an open window left");
-    for (const auto& [tag, memory] : tags) {
-        const auto number = static_cast<std::uint32_t>(tag);
-        if (number < 0x8000'0000 && (number / turns > machines() || place_of(number / turns - 1)))
-            complaints_.add("S14: a tag of a window is left");
     }
+    if (offices_.back()->windows.any_open())
+        complaints_.add("S14: the controller has an open window left");
+    for (const auto& [number, guest] : guests_)
+        if (guest.host->sinks() != 0)
+            complaints_.add("S14: host " + std::to_string(number) +
+                            " keeps memory for boxes that no longer write");
 }
 
 // Rows.

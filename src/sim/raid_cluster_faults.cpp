@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens to parts of a cluster besides losing sessions and power: links, disks, spares.
+// What happens to parts of a cluster besides losing sessions and power: disks, and spares.
 #include <algorithm>
 
 #include "raid/checked_disk.hpp"
@@ -21,7 +21,9 @@ void RaidCluster::wipe(unsigned i) {
     std::erase_if(sessions_, [&](const auto& each) { return each.second.place == i; });
     bury(i);
     auto& place = places_[i];
-    place.held = place.waits_for_room = false;
+    place.waits_for_room = false;
+    place.pauses_until.reset();
+    place.held_links.clear();
     ++place.boot;
     place.obeyed = {};
     if (!place.disk) return;
@@ -66,45 +68,7 @@ std::optional<unsigned> RaidCluster::free_spare() const {
 Result<void> RaidCluster::replace(std::uint8_t place) {
     const auto spare = free_spare();
     if (!spare) return Error{Code::not_found};
-    return manager_->replace(place, places_[*spare].identity);
-}
-
-// Links.
-
-wire::BoxIdentity RaidCluster::host_memory_of(unsigned host) {
-    wire::BoxIdentity identity;
-    identity.octets[0] = static_cast<std::uint8_t>(100 + host);
-    return identity;
-}
-
-void RaidCluster::cut_link(unsigned from, unsigned to) {
-    auto& place = places_[from];
-    place.cut_off.insert(places_[to].identity);
-    if (place.machine) place.machine->transfers.cut_off = place.cut_off;
-}
-
-void RaidCluster::cut_host_link(unsigned from, unsigned host) {
-    auto& place = places_[from];
-    place.cut_off.insert(host_memory_of(host));
-    if (place.machine) place.machine->transfers.cut_off = place.cut_off;
-}
-
-void RaidCluster::mend_links() {
-    for (auto& place : places_) {
-        place.cut_off.clear();
-        if (place.machine) place.machine->transfers.cut_off.clear();
-    }
-}
-
-bool RaidCluster::has_cut_links() const {
-    return std::ranges::any_of(places_, [](const Place& place) { return !place.cut_off.empty(); });
-}
-
-std::uint64_t RaidCluster::transferred() const {
-    std::uint64_t octets = offices_.back()->transfers.octets;
-    for (const auto& place : places_)
-        if (place.machine) octets += place.machine->transfers.octets;
-    return octets;
+    return manager().replace(place, places_[*spare].identity);
 }
 
 // Disks at rest.
@@ -138,14 +102,15 @@ void RaidCluster::rot_home(unsigned i, std::uint64_t home, unsigned bit) {
 }
 
 void RaidCluster::rot_checksum_of(unsigned i, std::uint64_t home, unsigned bit) {
-    using Disk = raid::CheckedDisk;
+    using Checked = raid::CheckedDisk;
     const auto& known = places_[i].machine->box.superblock();
-    const auto page = known.data_offset + Disk::page_below(home, known.columns);
-    constexpr auto size = Disk::block / (Disk::group_bytes / Disk::block);
-    places_[i].disk->flip_bit(page + home % Disk::group_bytes / Disk::block * size + bit / 8,
+    const auto page = known.data_offset + Checked::page_below(home, known.columns);
+    constexpr auto size = Checked::block / (Checked::group_bytes / Checked::block);
+    places_[i].disk->flip_bit(page + home % Checked::group_bytes / Checked::block * size + bit / 8,
                               bit % 8);
     // Read into memory the page is written again as it is: then the block is what must be.
-    places_[i].disk->note_damage(offset_of(i, home / Disk::block * Disk::block), Disk::block);
+    places_[i].disk->note_damage(offset_of(i, home / Checked::block * Checked::block),
+                                 Checked::block);
 }
 
 void RaidCluster::rot_superblock(unsigned i, unsigned copy, std::uint64_t octet, unsigned bit) {

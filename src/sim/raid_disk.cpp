@@ -33,7 +33,7 @@ void RaidDisk::submit(BlockRequest& request) {
         if (request.durable) make_one_stable(writes_);
         return request.completed(outcome);
     }
-    agenda_.later([this, &request, alive = std::weak_ptr(alive_), before = writes_] {
+    later([this, &request, alive = std::weak_ptr(alive_), before = writes_] {
         const auto still = alive.lock();
         if (!still || !*still || waits_for_room(request)) return;
         const auto writes = writes_;
@@ -43,9 +43,16 @@ void RaidDisk::submit(BlockRequest& request) {
     });
 }
 
+void RaidDisk::later(std::function<void()> what) {
+    auto heard = [agenda = &agenda_, machine = machine, what = std::move(what)] {
+        machine ? agenda->on(*machine, what) : what();
+    };
+    agenda_.later(std::move(heard), slowness);
+}
+
 /// Between the two the power may go, and tear it.
 void RaidDisk::make_one_stable_later(BlockRequest& request, std::uint64_t number) {
-    agenda_.later([this, &request, alive = std::weak_ptr(alive_), number] {
+    later([this, &request, alive = std::weak_ptr(alive_), number] {
         const auto still = alive.lock();
         if (!still || !*still) return;
         make_one_stable(number);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A box's disk where messages are function calls: flat bytes, and the writes that are not stable
-// yet. It keeps of them what it likes when the power goes, and may lie, rot and fail.
+// A box's disk in a simulated volume: flat bytes, and the writes that are not stable yet. It keeps
+// of them what it likes when the power goes, and may lie, rot and fail.
 #pragma once
 
 #include <deque>
@@ -88,6 +88,8 @@ public:
     /// Asked of every write, if anybody wants to be.
     std::function<Fate(std::uint64_t offset, std::size_t size)> fate;
 
+    Host* machine = nullptr;  ///< it hears of nothing while that stands still
+    unsigned slowness = 1;    ///< how many times as long everything takes
     bool broken = false;
     bool lies = false;             ///< its flushes do nothing
     bool answers_at_once = false;  ///< nobody else is there yet
@@ -104,6 +106,7 @@ private:
         std::vector<std::byte> octets;
     };
 
+    void later(std::function<void()> what);
     Result<void> perform(const BlockRequest& request, std::uint64_t before);
     void write(const BlockRequest& request, std::size_t most);
     bool has_room(std::uint64_t offset) const;

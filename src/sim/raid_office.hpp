@@ -1,28 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// A controller of a simulated cluster, in office or replaced: the inside of RaidCluster.
+// A controller of a simulated cluster in one of its terms: a machine of its own, with a production
+// manager. Of one that was replaced the store and hosts want to know nothing.
 #pragma once
 
+#include "node/volume_roster.hpp"
 #include "sim/raid_cluster.hpp"
 
 namespace weft::sim {
 
-/// A manager, and who hears it. Of one that was replaced the store and hosts want to know nothing.
 struct RaidCluster::Office final : raid::VolumeManagerOwner {
-    explicit Office(RaidCluster& all)
-        : cluster(all),
-          number(all.epoch_),
-          transfers(all.agenda_, all.tags),
-          windows(all.tags, all.complaints_, raid::own_windows_for(RaidWindows::count)),
-          manager(*this, options()) {}
+    explicit Office(RaidCluster& all);
+    ~Office();
 
-    raid::VolumeManagerOptions options() {
-        auto options = cluster.options_;
-        options.own.windows = &windows;
-        options.own.transfers = &transfers;
-        return options;
-    }
-
+    raid::VolumeManagerOptions options();
     bool is_held() const { return number == cluster.epoch_; }
+    /// For whatever it is told: it knows the time by then.
+    raid::VolumeManager& at_work() {
+        manager.note_time(station.host().now());
+        return manager;
+    }
+    void vanish();
+
     void carry(const wire::BoxIdentity& box, raid::CommandTicket ticket,
                const raid::EncodedOrder& command) override {
         if (is_alive) cluster.carry(*this, box, ticket, command);
@@ -31,38 +29,34 @@ struct RaidCluster::Office final : raid::VolumeManagerOwner {
                      const wire::ArraySuperblock& superblock) override {
         if (is_alive && is_held()) cluster.create_part(*this, box, ticket, superblock);
     }
-    SteeringTag window_tag(const wire::BoxIdentity& box, std::uint32_t,
-                           wire::TransactionNumber transaction) override {
-        const unsigned place =
-            box == cluster.options_.own.identity ? own_place : cluster.index_of(box);
-        return SteeringTag{turns * (place + 1) + turn(transaction)};
-    }
-    std::uint32_t turn(wire::TransactionNumber transaction) const {
-        return static_cast<std::uint32_t>(static_cast<std::uint64_t>(transaction) % 0x8000 +
-                                          0x8000 * (number % (turns / 0x8000)));
-    }
+    SteeringTag window_tag(const wire::BoxIdentity& box, std::uint32_t window,
+                           wire::TransactionNumber transaction) override;
     void store(std::vector<raid::MetadataChange> changes) override {
         if (is_alive) cluster.store(*this, std::move(changes));
     }
-    void needs_spare(std::uint8_t place) override {
-        if (!is_alive || !cluster.gives_spares) return;
-        cluster.agenda_.later([this, place] {
-            if (is_alive && is_held()) (void)cluster.replace(place);
-        });
-    }
+    void needs_spare(std::uint8_t place) override;
     void event(const raid::VolumeEvent& event) override {
         if (is_held() && cluster.on_event) cluster.on_event(event);
     }
-    void deadline_changed() override {}
+    void writers_gone(wire::HostSession session, std::uint64_t command) override {
+        if (is_alive) cluster.writers_gone(session, command);
+    }
+    void deadline_changed() override;
 
-    static constexpr unsigned own_place = 40;
+    /// As which host boxes reach its memory; of every controller the same.
+    static constexpr wire::HostSession own_session{1};
+
     RaidCluster& cluster;
     std::uint64_t number;
     bool is_alive = true, storing = false;
     std::map<unsigned, std::uint64_t> sessions;  ///< by place
-    RaidTransfers transfers;
+    std::uint64_t last_host_session = 1;
+    node::VolumeRoster roster;
+    RaidStation station;
     RaidWindows windows;
+    RaidTransfers transfers;
     raid::VolumeManager manager;
+    std::unique_ptr<Timer> timer;
 };
 
 }  // namespace weft::sim

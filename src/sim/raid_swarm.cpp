@@ -44,10 +44,11 @@ RaidSwarm::RaidSwarm(std::uint64_t seed, RaidSwarmOptions options)
       ledger_(complaints_, size_),
       hosts_(habits_.hosts),
       faults_(~seed * 3),
-      hurry_(~seed * 5),
+      slowing_(~seed * 5),
       copying_(~seed * 7),
       room_(~seed * 13) {
     for (unsigned i = 0; i < hosts_.size(); ++i) hosts_[i].number = i;
+    cluster_.on_silence = [this](unsigned box) { away_.insert(box), disturbed_.insert(box); };
     cluster_.on_event = [this](const raid::VolumeEvent& event) {
         if (event.kind == raid::VolumeEventKind::rebuild_began) ++tally_.rebuilds;
         if (event.kind == raid::VolumeEventKind::stopped) ++tally_.stops;
@@ -137,11 +138,10 @@ void RaidSwarm::submit(HostOperation operation, raid::Range range, unsigned host
     work.durable = operation == HostOperation::write && chance(habits_.durable);
     work.in_band = chance(habits_.in_band);
     work.octets.resize(range.length);
-    work.tag = SteeringTag{++last_tag_};
     work.began = agenda_.steps();
     if (operation == HostOperation::write)
         work.write = ledger_.begin_write(host, work.command, range, work.began, work.octets);
-    cluster_.tags[work.tag] = work.octets;
+    work.tag = cluster_.host(host).lend(work.octets, operation == HostOperation::read);
     say(std::string(operation == HostOperation::write  ? "write "
                     : operation == HostOperation::read ? "read "
                                                        : "flush ") +
@@ -151,29 +151,41 @@ void RaidSwarm::submit(HostOperation operation, raid::Range range, unsigned host
 }
 
 void RaidSwarm::ask(Work& work, bool again) {
-    auto& attempt = *work.attempts.emplace_back(std::make_unique<Attempt>(*this, work));
+    auto& attempt = *work.attempts.emplace_back(std::make_unique<Attempt>(*this, work, work.host));
     attempt.operation = work.operation;
     attempt.durable = work.durable;
     attempt.range = work.range;
     attempt.memory.tag = work.tag;
-    attempt.memory.identity = RaidCluster::host_memory_of(work.host);
-    attempt.session = wire::HostSession{work.host + 1};
+    cluster_.attach(work.host, attempt);
     if (options_.mutation != RaidMutation::hosts_are_strangers)
         attempt.host_identity.octets[0] = static_cast<std::uint8_t>(work.host + 1);
     attempt.command = work.command;
     attempt.repeated = again;
     attempt.in_band = work.in_band;
-    cluster_.manager().submit(attempt);
+    cluster_.submit(attempt);
 }
 
 void RaidSwarm::answered(Work& work, Attempt& attempt, Result<void> outcome) {
     // The answers of a controller that was replaced come to a session that is no more, once the
     // host has asked the next. Until then a write it has answered is written.
-    if (work.is_over || &attempt != work.attempts.back().get()) return;
+    if (work.is_over || work.is_answered || &attempt != work.attempts.back().get()) return;
     const bool is_late = attempt.epoch != cluster_.epoch();
     if (is_late && (!outcome || work.operation != HostOperation::write)) return;
+    work.is_answered = true;
+    cluster_.hear(work.host, attempt.news);
+    auto& host = cluster_.host(work.host);
+    if (attempt.leaves_writers) {
+        host.take_back_from_writers(work.tag, work.command);
+        return finish(work, outcome);
+    }
+    host.take_back(work.tag, [this, &work, outcome] {
+        if (!work.is_over) finish(work, outcome);
+    });
+}
+
+/// Its memory is its own again.
+void RaidSwarm::finish(Work& work, Result<void> outcome) {
     work.is_over = true;
-    if (options_.mutation != RaidMutation::tags_are_kept) cluster_.tags.erase(work.tag);
     const auto now = agenda_.steps() + 1;
     if (!outcome) {
         const bool may_fail = habits_.beyond || outcome.error().code == Code::exhausted;
@@ -204,10 +216,10 @@ void RaidSwarm::kill_host() {
     if (is_damage_open()) return;
     ++tally_.host_deaths;
     say("host " + std::to_string(host) + " dies");
+    cluster_.restart_host(host);
     for (auto& work : works_) {
         if (work->is_over || work->host != host) continue;
         work->is_over = true;
-        cluster_.tags.erase(work->tag);
         ++tally_.unknown;
     }
 }
@@ -218,7 +230,6 @@ void RaidSwarm::go_on(std::uint64_t steps) {
     constexpr double seldom = 0.2;  // of the answers that are on their way so long
     for (; steps > 0; --steps) {
         if (!agenda_.step()) cluster_.pass_time();
-        if (!held_.empty() && hurry_.chance(habits_.hurry)) cluster_.pass_a_moment();
         if (unheard_ > 0 && faults_.chance(habits_.disasters * seldom)) strike();
     }
 }

@@ -73,6 +73,7 @@ private:
     void submit(raid::HostOperation operation, raid::Range range, unsigned host);
     void ask(Work& work, bool again);
     void answered(Work& work, Attempt& attempt, Result<void> outcome);
+    void finish(Work& work, Result<void> outcome);
     raid::Range draw_range();
 
     // raid_swarm_faults.cpp
@@ -83,6 +84,8 @@ private:
     bool may_damage(unsigned box, std::uint64_t home);
     bool has_damage();
     bool is_damage_open() const;
+    void pause_box(unsigned box);
+    void resume_all();
     void lose(unsigned box, bool power);
     void bring_one();
     void take_over();
@@ -125,20 +128,20 @@ private:
     Complaints complaints_;
     RaidAgenda agenda_;
     RaidHabits habits_;
+    /// What the cluster's machines still have of their memory they let go before they are gone.
+    std::vector<std::unique_ptr<Work>> works_;
     RaidCluster cluster_;
     std::uint64_t size_;
     RaidLedger ledger_;
     Tally tally_;
     bool detours_ = false;  ///< data had to go by way of the controller
     std::vector<Host> hosts_;
-    std::vector<std::unique_ptr<Work>> works_;
-    std::uint32_t last_tag_ = 0x8000'0000;
-    std::set<unsigned> away_, disturbed_, held_;
+    std::set<unsigned> away_, disturbed_;
     std::map<std::uint8_t, unsigned> replacing_;  ///< places, and who has them until it is done
     bool is_fragile_ = false;                     ///< nothing more may go wrong until all is whole
     bool has_harmed_disk_ = false;                ///< since all was whole
     Random faults_;                               ///< for what draw_more() adds
-    Random hurry_;                                ///< for time that passes amid everything
+    Random slowing_;                              ///< for machines that stand still
     Random copying_;                              ///< for disks that are put back
     Random room_;                                 ///< for file systems that become full
     std::optional<Copy> copy_;

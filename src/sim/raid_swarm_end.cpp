@@ -24,8 +24,7 @@ void RaidSwarm::check_rest() {
 
 void RaidSwarm::wind_up() {
     say("faults stop");
-    for (unsigned box : held_) cluster_.hold(box, false);
-    held_.clear();
+    resume_all();
     cluster_.store_errors = cluster_.parts_refused = cluster_.damages = 0;
     to_lose_ = to_stray_ = 0;
     for (unsigned i = 0; i < cluster_.machines(); ++i) cluster_.make_room(i);
@@ -40,7 +39,7 @@ void RaidSwarm::wind_up() {
     if (options_.all_faults && !habits_.beyond) {
         if (!run_until([&] { return all_answered(); }))
             return complaints_.add("L1: requests are not answered though enough boxes are there");
-        while (agenda_.step() || cluster_.write_marks()) continue;
+        while (agenda_.step()) continue;
         check_rest();
     }
     while (!away_.empty()) bring_one();
@@ -180,7 +179,7 @@ void RaidSwarm::check_cost(raid::Range range, bool writes, bool in_band) {
     // Time passes only where a store that refused is to be asked again.
     if (!run_until([&] { return all_answered(); }))
         complaints_.add("L1: a request alone is not answered");
-    while (agenda_.step() || cluster_.write_marks()) continue;
+    while (agenda_.step()) continue;
     const auto after = cluster_.manager().status().counters;
     const auto expected = tally_of_request(*plan);
     ++tally_.probes;

@@ -89,7 +89,7 @@ bool RaidSwarm::may_damage(unsigned box, std::uint64_t home) {
 void RaidSwarm::disturb() {
     std::erase_if(replacing_,
                   [&](const auto& each) { return cluster_.machine_at(each.first) != each.second; });
-    bool waits = !away_.empty() || !held_.empty() || !replacing_.empty();
+    bool waits = !away_.empty() || cluster_.is_any_paused() || !replacing_.empty();
     for (unsigned i = 0; i < cluster_.machines(); ++i)
         waits = waits || cluster_.has_lost_its_journal(i) || cluster_.lacks_room(i) ||
                 (cluster_.has_part(i) && cluster_.disk(i).errors > 0);
@@ -114,18 +114,23 @@ void RaidSwarm::disturb() {
         cluster_.machine(box).windows.refusals = static_cast<unsigned>(agenda_.random.below(5));
     if (chance(habits_.store_errors))
         cluster_.store_errors = static_cast<unsigned>(agenda_.random.below(3));
-    if (chance(habits_.slow_boxes) && !held_.contains(box)) {
-        held_.insert(box);
-        cluster_.hold(box, true);
-    } else if (!held_.empty() && chance(40)) {
-        cluster_.hold(*held_.begin(), false);
-        held_.erase(held_.begin());
-    }
+    if (chance(habits_.slow_boxes)) pause_box(box);
     if (chance(habits_.disk_errors) && may) harm_a_disk(box);
     if (chance(habits_.takeovers)) take_over();
     if (chance(habits_.host_deaths)) kill_host();
     if (options_.all_faults) disturb_more();
     if (options_.all_faults && options_.short_of_room) lack_room();
+}
+
+/// As a scheduler, a debugger or SIGSTOP does it: shorter than what counts as silence.
+void RaidSwarm::pause_box(unsigned box) {
+    const auto pause = std::chrono::milliseconds(10) * (std::uint64_t{1} << slowing_.below(10));
+    say("box " + std::to_string(box) + " stands still");
+    cluster_.pause_box(box, slowing_.between(pause / 2, pause));
+}
+
+void RaidSwarm::resume_all() {
+    for (unsigned i = 0; i < cluster_.machines(); ++i) cluster_.resume_box(i);
 }
 
 void RaidSwarm::lose(unsigned box, bool power) {
@@ -159,7 +164,7 @@ void RaidSwarm::bring_one() {
 void RaidSwarm::take_over() {
     const bool has_journal = habits_.consistency == wire::ArrayConsistency::journal;
     if (!has_journal && is_troubled()) return;
-    if (!held_.empty()) return;
+    if (cluster_.is_any_paused()) return;
     // Copies the next controller compares; parity that is prepared it takes as it is, since the
     // sums of who only lent its blocks are in no journal.
     if (habits_.level != raid::Level::mirror && is_damage_open()) return;

@@ -26,7 +26,7 @@ void RaidSwarm::disturb_more() {
     put_back(box);
     if (faults_.chance(habits_.late_transfers) && may_disturb(box) && cluster_.is_up(box) &&
         cluster_.has_part(box)) {
-        cluster_.machine(box).transfers.hold(true);
+        cluster_.hold_transfers(box, true);
         go_on(faults_.between(20, 80));
         if (!away_.contains(box) && may_disturb(box)) lose(box, false);
     }
@@ -35,9 +35,8 @@ void RaidSwarm::disturb_more() {
 /// What was given up long ago comes to its end.
 void RaidSwarm::let_go(double percent) {
     for (unsigned i = 0; i < cluster_.machines(); ++i)
-        if (cluster_.has_part(i) && cluster_.is_up(i) && cluster_.machine(i).transfers.is_held() &&
-            faults_.chance(percent))
-            cluster_.machine(i).transfers.hold(false);
+        if (cluster_.is_up(i) && cluster_.holds_transfers(i) && faults_.chance(percent))
+            cluster_.hold_transfers(i, false);
 }
 
 // Links. One between two boxes at a time, also as the controller knows it: then neither is to
@@ -172,7 +171,7 @@ void RaidSwarm::put_back(unsigned box) {
     if (habits_.put_backs == 0) return;
     if (!copy_ || copy_->epoch != cluster_.epoch() || !cluster_.has_part(copy_->box)) {
         copy_.reset();
-        if (!copying_.chance(30) || !is_healthy() || !held_.empty() || !all_are_up() ||
+        if (!copying_.chance(30) || !is_healthy() || cluster_.is_any_paused() || !all_are_up() ||
             cluster_.anybody_lacks_room())
             return;
         // Of two writes that are being prepared a copy may have the later one alone, and the later
@@ -182,7 +181,7 @@ void RaidSwarm::put_back(unsigned box) {
             copy_ = {box, cluster_.epoch(), cluster_.disk(box).image()};
         return;
     }
-    if (!copying_.chance(habits_.put_backs) || !held_.empty()) return;
+    if (!copying_.chance(habits_.put_backs) || cluster_.is_any_paused()) return;
     const auto copy = *std::exchange(copy_, std::nullopt);
     const auto place = cluster_.place_of(copy.box);
     if (!place || !may_disturb(copy.box) || !is_healthy() || !all_are_up() || is_damaging_) return;
@@ -231,8 +230,8 @@ void RaidSwarm::lack_room() {
 void RaidSwarm::check_failed(std::uint8_t place, wire::ArrayOutcome why) {
     const auto box = cluster_.machine_at(place);
     if (box >= cluster_.machines() || !cluster_.has_part(box)) return;
-    const bool is_well = options_.short_of_room && cluster_.disk(box).failures == 0 &&
-                         !raid::is_about_peer(why);
+    const bool is_well =
+        options_.short_of_room && cluster_.disk(box).failures == 0 && !raid::is_about_peer(why);
     if (is_well || raid::lacks_room(why))
         complaints_.add("L5: a box counts as failed for lack of room, and of nothing else");
 }
@@ -242,7 +241,7 @@ void RaidSwarm::check_failed(std::uint8_t place, wire::ArrayOutcome why) {
 /// The controller, and a box with it if that may be: just then a write may be decided that not all
 /// have heard of.
 void RaidSwarm::strike() {
-    if (!held_.empty()) return;
+    if (cluster_.is_any_paused()) return;
     const auto place = static_cast<std::uint8_t>(faults_.below(cluster_.boxes()));
     const auto box = cluster_.machine_at(place);
     if (may_disturb(box) && !away_.contains(box)) lose(box, true);
@@ -261,8 +260,7 @@ void RaidSwarm::strike_all() {
     // Those that are seen to go first are counted out, if they are back at once or not: as many as
     // may be lost at all. Who they are is not known before the store has kept it.
     is_fragile_ = true;
-    for (unsigned i : held_) cluster_.hold(i, false);
-    held_.clear();
+    resume_all();
     std::vector<unsigned> there;
     for (unsigned i = 0; i < cluster_.machines(); ++i)
         if (cluster_.is_up(i)) there.push_back(i);

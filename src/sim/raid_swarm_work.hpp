@@ -11,22 +11,30 @@ namespace weft::sim {
 using raid::HostOperation;
 
 struct RaidSwarm::Attempt final : raid::HostRequest {
-    Attempt(RaidSwarm& all, Work& about) : swarm(all), work(about), epoch(all.cluster_.epoch()) {}
+    Attempt(RaidSwarm& all, Work& about, unsigned number)
+        : swarm(all), work(about), host(number), epoch(all.cluster_.epoch()) {}
     void completed(Result<void> outcome) override {
         if (std::exchange(is_over, true)) return swarm.complaints_.add("S10: answered twice");
-        if (outcome && epoch == swarm.cluster_.epoch()) swarm.cluster_.check_membership();
+        const bool is_in_office = epoch == swarm.cluster_.epoch();
+        if (outcome && is_in_office) swarm.cluster_.check_membership();
+        if (is_in_office) news = swarm.cluster_.news_for(host);
         if (!swarm.options_.all_faults) return swarm.answered(work, *this, outcome);
         // It takes its time to the host, and may get lost with its controller.
         ++swarm.unheard_;
         swarm.agenda_.later([this, outcome] {
             --swarm.unheard_;
-            const bool is_late = epoch != swarm.cluster_.epoch();
-            if (!is_late || swarm.faults_.chance(50)) swarm.answered(work, *this, outcome);
+            auto& machine = swarm.cluster_.host(host).machine();
+            swarm.agenda_.on(machine, [this, outcome] {
+                const bool is_late = epoch != swarm.cluster_.epoch();
+                if (!is_late || swarm.faults_.chance(50)) swarm.answered(work, *this, outcome);
+            });
         });
     }
     RaidSwarm& swarm;
     Work& work;
+    unsigned host;
     std::uint64_t epoch;
+    std::vector<wire::HostNews> news;  ///< that came with its answer
     bool is_over = false;
 };
 
@@ -41,6 +49,7 @@ struct RaidSwarm::Work {
     std::uint64_t began = 0;
     RaidLedger::WriteNumber write = 0;
     std::vector<std::unique_ptr<Attempt>> attempts;  ///< only the last one's answer counts
+    bool is_answered = false;  ///< and the network may still have some of its memory
     bool is_over = false;
 
     /// S11: when the request has ended the memory is the host's own again, and nobody else's.
@@ -63,7 +72,7 @@ bool RaidSwarm::run_until(Condition condition) {
     constexpr std::uint64_t plenty = 200'000;  // steps of the agenda
     for (std::uint64_t i = 0; i < plenty; ++i) {
         if (condition()) return true;
-        if (!agenda_.step() && !cluster_.pass_time()) return condition();
+        if (!agenda_.step() && !cluster_.pass_time() && !agenda_.event()) return condition();
         if (!complaints_.all().empty()) return true;
     }
     return false;

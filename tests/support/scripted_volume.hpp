@@ -117,10 +117,7 @@ public:
         return request;
     }
     /// Its memory is gone, and nobody hears what it is answered.
-    void lose_host(std::uint8_t host) {
-        for (auto& request : requests)
-            if (request.host_identity.octets[0] == host) cluster.tags.erase(request.memory.tag);
-    }
+    void lose_host(std::uint8_t host) { cluster.restart_host(host); }
     /// What the volume shall have there.
     void expect_of(raid::Range range, ConstBuffer octets) {
         std::ranges::copy(octets, shadow.begin() + static_cast<std::ptrdiff_t>(range.offset));
@@ -192,8 +189,7 @@ public:
     bool is_quiet() {
         return run_until([&] {
             for (unsigned i = 0; i < cluster.machines(); ++i)
-                if (cluster.place_of(i) &&
-                    (in_doubt(i) != 0 || cluster.box(i).open_windows() != 0))
+                if (cluster.place_of(i) && (in_doubt(i) != 0 || cluster.box(i).open_windows() != 0))
                     return false;
             return cluster.manager().status().requests == 0;
         });
@@ -280,10 +276,10 @@ public:
     sim::Complaints complaints;
     sim::RaidAgenda agenda;
     sim::RaidHabits habits;
+    std::deque<Request> requests;  ///< whose memory the cluster's machines may still have
     sim::RaidCluster cluster;
     const raid::Layout layout;
     std::vector<std::byte> shadow;
-    std::deque<Request> requests;
     std::vector<raid::VolumeEvent> events;
 
 private:
@@ -322,14 +318,19 @@ private:
     }
     void submit(Request& request) { submit_to(cluster.manager(), request); }
     void submit_to(raid::VolumeManager& manager, Request& request) {
-        request.memory.tag = SteeringTag{++last_tag_};
-        request.memory.identity =
-            sim::RaidCluster::host_memory_of(request.host_identity.octets[0]);
-        cluster.tags[request.memory.tag] = request.octets;
+        const auto host = request.host_identity.octets[0];
+        const bool is_read = request.operation == HostOperation::read;
+        request.memory.tag = cluster.host(host).lend(request.octets, is_read);
+        cluster.attach(host, request);
         manager.submit(request);
     }
     void answered(const Request& request) {
-        cluster.tags.erase(request.memory.tag);
+        const auto host = request.host_identity.octets[0];
+        cluster.hear(host, cluster.news_for(host));
+        if (request.leaves_writers)
+            cluster.host(host).take_back_from_writers(request.memory.tag, request.command);
+        else
+            cluster.host(host).take_back(request.memory.tag, [] {});
         if (request.operation == HostOperation::write && request.is_ok())
             cluster.check_membership();
     }
@@ -339,7 +340,6 @@ private:
     std::map<wire::TransactionNumber, HostCommand> asked_by_;
     std::map<HostCommand, std::set<wire::TransactionNumber>> executed_;
     std::uint64_t commands_ = 0;
-    std::uint32_t last_tag_ = 0x8000'0000;
 };
 
 /// The same for every level, and for so many draws of everything that is left open.
