@@ -98,6 +98,11 @@ nlohmann::json document_of(const sim::RaidSwarm::Tally& tally) {
             {"copies_put_back", tally.put_backs},
             {"copies_noticed", tally.noticed_put_backs},
             {"full_file_systems", tally.full_file_systems},
+            {"pauses", tally.pauses},
+            {"gray_faults", tally.gray_faults},
+            {"connections_reset", tally.connections_reset},
+            {"loads", tally.loads},
+            {"most_overtaken", tally.overtaken},
             {"rebuilds", tally.rebuilds},
             {"stops", tally.stops}};
 }
@@ -237,7 +242,10 @@ int run_raid(const Wishes& wishes, Seeds seeds) {
     options.beyond = wishes.beyond;
     options.all_faults = wishes.faults != "first";
     options.small_rings = wishes.faults == "rings";
-    options.short_of_room = wishes.faults == "all" || options.small_rings;
+    options.short_of_room =
+        wishes.faults == "all" || wishes.faults == "gray" || options.small_rings;
+    options.gray = wishes.faults == "gray" || wishes.faults == "wire";
+    options.gray_alone = wishes.faults == "wire";
     if (wishes.trace) options.trace = print_line;
     std::vector<std::string> ways{wishes.consistency};
     if (wishes.consistency == "both") ways = {"journal", "none"};
@@ -292,10 +300,12 @@ int sim_run(const Command& self, const Arguments& arguments) {
                     "of the volumes of raid: journal, none, or both, one after the other")
         ->check(CLI::IsMember({"journal", "none", "both"}));
     options
-        .add_option("--faults", wishes.faults,
-                    "all; rings: with journals too small, too; or those there were first, or "
-                    "second, for seeds noted then")
-        ->check(CLI::IsMember({"all", "rings", "first", "second"}));
+        .add_option(
+            "--faults", wishes.faults,
+            "all; rings: with journals too small, too; gray: with machines and lines that are "
+            "slow, crowded or stand still, and load; wire: these alone; or those there were "
+            "first, or second")
+        ->check(CLI::IsMember({"all", "rings", "gray", "wire", "first", "second"}));
     options.add_flag("--beyond", wishes.beyond,
                      "take away more boxes than a volume can do without: it must stop");
     options.add_flag("--go-on", wishes.go_on, "after a seed that fails, too, and list all of them");

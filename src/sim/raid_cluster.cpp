@@ -51,6 +51,7 @@ RaidCluster::RaidCluster(RaidAgenda& agenda, Complaints& complaints, const RaidH
         places_[i].identity.octets[0] = static_cast<std::uint8_t>(10 + i);
     start_office();
     for (unsigned i = 0; i < machines(); ++i) bring(i);
+    for (auto& place : places_) place.gone_at.reset();
 }
 
 /// Where things lie in a part of this cluster: closer together than on real disks.
@@ -105,6 +106,7 @@ void RaidCluster::start_machine(unsigned i) {
         [this](raid::CommandTicket ticket, const wire::ArrayAnswer& answer, ConstBuffer data) {
             heard(ticket, answer, data);
         });
+    listen_to(place.machine->station);
 }
 
 raid::VolumeManager& RaidCluster::manager() {
@@ -114,6 +116,7 @@ raid::VolumeManager& RaidCluster::manager() {
 void RaidCluster::start_office() {
     offices_.push_back(std::make_unique<Office>(*this));
     manager_ = &offices_.back()->manager;
+    listen_to(offices_.back()->station);
     raid::VolumeRecords records;
     const auto volume = stored_volume();
     for (const auto& [name, record] : records_) records.take(record);
@@ -277,6 +280,7 @@ void RaidCluster::create_part(Office& office, const wire::BoxIdentity& box,
                 ticket, {.outcome = wire::ArrayOutcome::other_epoch, .epoch = wire::Epoch{epoch_}});
         const bool is_full = parts_refused > 0 || places_[i].machine;
         if (parts_refused > 0) --parts_refused;
+        places_[i].gone_at = agenda_.now();
         if (!is_full) made_part(i, superblock);
         if (!is_full) introduce(i);
         session->second.office->at_work().answered(

@@ -39,6 +39,7 @@ public:
     /// Which machine has a place of the volume now, and which place a machine has.
     unsigned machine_at(std::uint8_t place) const;
     std::optional<std::uint8_t> place_of(unsigned i) const;
+    static std::string machine_name(unsigned i) { return "box" + std::to_string(i); }
     wire::BoxIdentity identity(unsigned i) const { return places_[i].identity; }
     /// For whatever it is told: it knows the time by then.
     raid::VolumeManager& manager();
@@ -139,7 +140,16 @@ public:
     /// What becomes of what is written to a machine's disk.
     std::function<RaidDisk::Fate(unsigned i, std::uint64_t offset, std::size_t size)> write_fate;
     std::function<void(const raid::VolumeEvent&)> on_event;
+    /// Of a box's or a controller's connections for transfers.
+    std::function<void(const std::string& machine, const node::ArrayLinks::Event&)> on_link;
     std::function<void(unsigned i)> on_silence;  ///< a box has lost its session so
+    // What was done to whom, for RaidBlameRule: since when it is over, or `now` if it is not.
+    std::optional<Instant> gone_at(unsigned i, Instant now) const;
+    std::optional<Instant> cut_at(unsigned i, Instant now) const;
+    std::optional<Instant> cut_between(unsigned one, unsigned other, Instant now) const;
+    std::optional<Instant> host_cut_at(unsigned i, Instant now) const;
+    unsigned index_of(const wire::BoxIdentity& box) const;
+
     /// By all controllers.
     std::uint64_t hedged_reads() const;
     /// Octets moved by all who are there, since they began.
@@ -157,6 +167,7 @@ private:
         bool waits_for_room = false;  ///< to obey who is in office
         std::uint64_t boot = 1;       ///< another after every loss of power
         wire::Epoch obeyed{};
+        std::optional<Instant> gone_at;  ///< when it was last without a session, or cut off
     };
     struct Guest {
         std::unique_ptr<RaidHost> host;
@@ -185,7 +196,6 @@ private:
     void start_machine(unsigned i);
     void announce(unsigned i);
     bool obeys(unsigned i);
-    unsigned index_of(const wire::BoxIdentity& box) const;
     void carry(Office& office, const wire::BoxIdentity& box, raid::CommandTicket ticket,
                const raid::EncodedOrder& command);
     void deliver(std::uint64_t session);
@@ -210,6 +220,7 @@ private:
                      const wire::ArraySuperblock& superblock);
     void store(Office& office, std::vector<raid::MetadataChange> changes);
     void start_office();
+    void listen_to(RaidStation& station);
     void bury(unsigned i);
     void made_part(unsigned i, wire::ArraySuperblock superblock);
     std::optional<unsigned> free_spare() const;
@@ -231,7 +242,7 @@ private:
                      std::vector<std::byte>& data) const;
     bool is_dropped(const raid::MetadataChange& change) const;
 
-    static std::string name_of(unsigned i) { return "box" + std::to_string(i); }
+    static std::string name_of(unsigned i) { return machine_name(i); }
 
     RaidAgenda& agenda_;
     Complaints& complaints_;
@@ -250,9 +261,13 @@ private:
     std::vector<std::unique_ptr<Office>> offices_;
     std::vector<std::unique_ptr<RaidMachine>> graves_;
     std::vector<std::unique_ptr<RaidDisk>> old_disks_;
-    wire::Generation carried_generation_{};  ///< the newest that orders were sent under
-    std::map<unsigned, Guest> guests_;       ///< by number
-    std::set<std::pair<std::string, std::string>> cut_off_;  ///< which machine, from which
+    wire::Generation carried_generation_{};           ///< the newest that orders were sent under
+    std::map<unsigned, Guest> guests_;                ///< by number
+    using Way = std::pair<std::string, std::string>;  ///< from one machine to another
+    std::set<Way> cut_off_;
+    std::map<Way, Instant> mended_;
+    template <class Which>
+    std::optional<Instant> last_cut(Which which, Instant now) const;
     raid::VolumeManager* manager_ = nullptr;
     wire::ClusterIdentity cluster_{};
     std::uint64_t epoch_ = 1;

@@ -32,6 +32,7 @@ void RaidCluster::bring(unsigned i) {
     if (place.waits_for_room) return;
     place.session = ++last_session_;
     sessions_[place.session] = {i, offices_.back().get(), {}};
+    place.gone_at = agenda_.now();
     offices_.back()->sessions[i] = place.session;
     introduce(i);
     if (!place.machine) return manager().box_up(place.identity, {.boot = place.boot});

@@ -72,6 +72,13 @@ void RaidCluster::forget_at(unsigned i, unsigned other) {
         places_[i].machine->station.links().forget(wire::box_end(places_[other].identity));
 }
 
+void RaidCluster::listen_to(RaidStation& station) {
+    station.links().on_event(
+        [this, machine = station.host().name()](const node::ArrayLinks::Event& event) {
+            if (on_link) on_link(machine, event);
+        });
+}
+
 // Hosts.
 
 void RaidCluster::admit(unsigned i, const Guest& guest) {
@@ -157,14 +164,48 @@ void RaidCluster::cut_host_link(unsigned from, unsigned number) {
 }
 
 void RaidCluster::mend_links() {
-    for (const auto& [from, to] : std::exchange(cut_off_, {}))
-        agenda_.world.network().reach_again(from, to);
+    for (const auto& way : std::exchange(cut_off_, {})) {
+        agenda_.world.network().reach_again(way.first, way.second);
+        mended_[way] = agenda_.now();
+    }
+}
+
+template <class Which>
+std::optional<Instant> RaidCluster::last_cut(Which which, Instant now) const {
+    if (std::ranges::any_of(cut_off_, which)) return now;
+    std::optional<Instant> last;
+    for (const auto& [way, when] : mended_)
+        if (which(way)) last = std::max(last.value_or(when), when);
+    return last;
+}
+
+std::optional<Instant> RaidCluster::cut_at(unsigned i, Instant now) const {
+    const auto name = name_of(i);
+    if (holds_transfers(i)) return now;
+    return last_cut([&](const Way& way) { return way.first == name || way.second == name; }, now);
+}
+
+std::optional<Instant> RaidCluster::cut_between(unsigned one, unsigned other, Instant now) const {
+    const Way way{name_of(one), name_of(other)}, back{way.second, way.first};
+    return last_cut([&](const Way& each) { return each == way || each == back; }, now);
+}
+
+std::optional<Instant> RaidCluster::host_cut_at(unsigned i, Instant now) const {
+    const auto name = name_of(i);
+    return last_cut(
+        [&](const Way& way) { return way.first == name && way.second.starts_with("host"); }, now);
+}
+
+std::optional<Instant> RaidCluster::gone_at(unsigned i, Instant now) const {
+    return is_up(i) && !holds_transfers(i) ? places_[i].gone_at : now;
 }
 
 void RaidCluster::hold_transfers(unsigned i, bool held) {
     auto& network = agenda_.world.network();
     if (!held) {
-        for (const auto link : std::exchange(places_[i].held_links, {})) network.heal(link);
+        const auto links = std::exchange(places_[i].held_links, {});
+        for (const auto link : links) network.heal(link);
+        if (!links.empty()) mended_[{name_of(i), "all"}] = *(places_[i].gone_at = agenda_.now());
         return;
     }
     for (const auto link : network.links()) {

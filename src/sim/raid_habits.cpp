@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/raid_habits.hpp"
 
+#include <iterator>
+
 namespace weft::sim {
 
 namespace {
@@ -97,6 +99,31 @@ void RaidHabits::draw_room(Random random, bool small_rings) {
     const auto blocks = random.between(smallest_ring, usual_ring);
     if (small_rings && random.chance(40) && consistency == wire::ArrayConsistency::journal)
         journal_blocks = blocks;
+}
+
+void RaidHabits::draw_gray(Random random) {
+    stripes = random.between(6, 20);
+    hosts = static_cast<unsigned>(random.between(2, 4));
+    pauses = draw_rate(random, 15);
+    controller_pauses = draw_rate(random, 6);
+    host_pauses = draw_rate(random, 6);
+    long_pauses = draw_rate(random, 3);
+    slow_disks = draw_rate(random, 10);
+    crowded_lines = draw_rate(random, 20);
+    clogs = draw_rate(random, 10);
+    resets = draw_rate(random, 25);
+    bursts = draw_rate(random, 10);
+    constexpr unsigned depths[] = {0, 0, 16, 64, 128, 256};
+    load_depth = depths[random.below(std::size(depths))];
+    load_rebuilds = random.chance(50);
+}
+
+void RaidHabits::leave_only_gray() {
+    session_cuts = power_cuts = takeovers = host_deaths = disk_errors = refusals = 0;
+    slow_boxes = store_errors = late_repeats = late_transfers = 0;
+    replacements = wipes = full_disks = box_links = host_links = 0;
+    rot = checksum_rot = superblock_rot = lost_writes = misdirected_writes = damage = 0;
+    blackouts = put_backs = disasters = full_file_systems = long_pauses = 0;
 }
 
 std::string RaidHabits::to_text() const {

@@ -55,6 +55,17 @@ struct RaidHabits {
     // Of draw_room(), and small journals.
     double full_file_systems = 0;
 
+    /// What is slow and what is crowded: nothing of it is broken, and nothing may be taken for it.
+    void draw_gray(Random random);
+    /// That alone.
+    void leave_only_gray();
+
+    // Of draw_gray(), in percent of the steps.
+    double pauses = 0, long_pauses = 0, controller_pauses = 0, host_pauses = 0;
+    double slow_disks = 0, crowded_lines = 0, clogs = 0, resets = 0, bursts = 0;
+    unsigned load_depth = 0;     ///< of readers that never rest, for a while; 0: there are none
+    bool load_rebuilds = false;  ///< and a box has to be rebuilt meanwhile
+
     std::string to_text() const;
 };
 

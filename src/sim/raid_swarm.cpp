@@ -12,6 +12,8 @@ RaidHabits drawn(Random& random, std::uint64_t seed, const RaidSwarmOptions& opt
     if (options.all_faults) habits.draw_more(Random(~seed));
     if (options.all_faults && options.short_of_room)
         habits.draw_room(Random(~seed * 11), options.small_rings);
+    if (options.gray) habits.draw_gray(Random(~seed * 19));
+    if (options.gray_alone) habits.leave_only_gray();
     return habits;
 }
 
@@ -33,6 +35,9 @@ void RaidSwarm::Tally::add(const Tally& other) {
     hedged_reads += other.hedged_reads;
     put_backs += other.put_backs, noticed_put_backs += other.noticed_put_backs;
     full_file_systems += other.full_file_systems;
+    pauses += other.pauses, gray_faults += other.gray_faults, loads += other.loads;
+    connections_reset += other.connections_reset;
+    overtaken = std::max(overtaken, other.overtaken);
 }
 
 RaidSwarm::RaidSwarm(std::uint64_t seed, RaidSwarmOptions options)
@@ -42,6 +47,10 @@ RaidSwarm::RaidSwarm(std::uint64_t seed, RaidSwarmOptions options)
       cluster_(agenda_, complaints_, habits_, options_.mutation),
       size_(habits_.stripes * cluster_.layout().stripe_bytes()),
       ledger_(complaints_, size_),
+      blame_rule_(complaints_, cluster_),
+      time_rule_(complaints_),
+      fairness_rule_(complaints_),
+      rebuild_rule_(complaints_),
       hosts_(habits_.hosts),
       faults_(~seed * 3),
       slowing_(~seed * 5),
@@ -58,12 +67,26 @@ RaidSwarm::RaidSwarm(std::uint64_t seed, RaidSwarmOptions options)
             complaints_.add("L3: a box is taken for one that was put back, and was not");
         if (event.kind == raid::VolumeEventKind::box_failed && event.place)
             check_failed(*event.place, event.why);
+        // A host that was killed may be taken for one that is cut off where nothing else is gray.
+        if (options_.gray || event.kind != raid::VolumeEventKind::host_cut_off)
+            blame_rule_.look_at(event, agenda_.now());
         // Where two do not reach each other, data is meant to go by way of the controller.
         detours_ = detours_ || event.kind == raid::VolumeEventKind::link_broken ||
                    event.kind == raid::VolumeEventKind::host_cut_off;
         say(raid::to_text(event.kind) +
             (event.place ? ", place " + std::to_string(*event.place) : "") +
             (event.why != wire::ArrayOutcome{} ? ": " + raid::to_text(event.why) : ""));
+    };
+    cluster_.on_link = [this](const std::string& machine, const node::ArrayLinks::Event& event) {
+        using Kind = node::ArrayLinks::Event::Kind;
+        if (event.kind == Kind::linked) return;
+        say(machine +
+            (event.kind == Kind::lost      ? " loses a connection with "
+             : event.kind == Kind::refused ? " refuses "
+                                           : " cannot connect to ") +
+            (event.peer.role == wire::ArrayRole::host ? "host " : "box ") +
+            std::to_string(event.peer.identity.octets[0]) + "/" +
+            std::to_string(event.peer.identity.octets[15]) + ": " + event.why);
     };
     if (options_.all_faults)
         cluster_.write_fate = [this](unsigned box, std::uint64_t offset, std::size_t size) {
@@ -92,11 +115,13 @@ void RaidSwarm::say(const std::string& what) {
 
 void RaidSwarm::run() {
     for (unsigned i = 0; i < habits_.steps && complaints_.all().empty(); ++i) step();
+    if (complaints_.all().empty() && options_.gray) bear_load();
     if (complaints_.all().empty()) wind_up();
     if (!complaints_.all().empty()) say(standing());
     tally_.steps = agenda_.steps();
     tally_.blocks_read = ledger_.blocks_read();
     tally_.back_pressed = cluster_.back_pressed;
+    tally_.overtaken = fairness_rule_.most();
     tally_.hedged_reads = cluster_.hedged_reads();
 }
 
@@ -104,6 +129,7 @@ void RaidSwarm::step() {
     for (auto count = agenda_.random.below(4); count > 0; --count) work_a_little();
     disturb();
     go_on(agenda_.random.below(60));
+    if (options_.gray) look_at_rules();
     cluster_.check_epochs();
     if (options_.all_faults) check_rest();
 }
@@ -142,11 +168,12 @@ void RaidSwarm::submit(HostOperation operation, raid::Range range, unsigned host
     if (operation == HostOperation::write)
         work.write = ledger_.begin_write(host, work.command, range, work.began, work.octets);
     work.tag = cluster_.host(host).lend(work.octets, operation == HostOperation::read);
-    say(std::string(operation == HostOperation::write  ? "write "
-                    : operation == HostOperation::read ? "read "
-                                                       : "flush ") +
-        (work.write ? std::to_string(work.write) + " " : "") + "at " +
-        std::to_string(range.offset) + ", " + std::to_string(range.length));
+    work.asked_at = agenda_.now();
+    work.number = works_.size();
+    open_.push_back(&work);
+    fairness_rule_.asked(work.number);
+    say(work.name() + std::string(" ") + (work.write ? std::to_string(work.write) + " " : "") +
+        "at " + std::to_string(range.offset) + ", " + std::to_string(range.length));
     ask(work, false);
 }
 
@@ -186,12 +213,14 @@ void RaidSwarm::answered(Work& work, Attempt& attempt, Result<void> outcome) {
 /// Its memory is its own again.
 void RaidSwarm::finish(Work& work, Result<void> outcome) {
     work.is_over = true;
+    fairness_rule_.answered(work.number);
+    if (work.is_load) agenda_.later([this] { --reading_, keep_reading(); });
     const auto now = agenda_.steps() + 1;
     if (!outcome) {
         const bool may_fail = habits_.beyond || outcome.error().code == Code::exhausted;
         if (!may_fail)
-            complaints_.add("L1: a request failed that could be served, code " +
-                            std::to_string(static_cast<int>(outcome.error().code)));
+            time_rule_.look_at_failed(work.name(), outcome.error().code, work.asked_at,
+                                      agenda_.now());
         if (!final_.empty()) unreadable_.push_back(work.range);
         ++tally_.failed;
         return work.use_otherwise();
@@ -220,6 +249,8 @@ void RaidSwarm::kill_host() {
     for (auto& work : works_) {
         if (work->is_over || work->host != host) continue;
         work->is_over = true;
+        fairness_rule_.excuse(work->number);
+        if (work->is_load) --reading_;
         ++tally_.unknown;
     }
 }
@@ -234,8 +265,9 @@ void RaidSwarm::go_on(std::uint64_t steps) {
     }
 }
 
-bool RaidSwarm::all_answered() const {
-    return std::ranges::all_of(works_, [](const auto& work) { return work->is_over; });
+bool RaidSwarm::all_answered() {
+    std::erase_if(open_, [](const Work* work) { return work->is_over; });
+    return open_.empty();
 }
 
 bool RaidSwarm::is_healthy() {

@@ -10,6 +10,10 @@
 
 #include "sim/raid_cluster.hpp"
 #include "sim/raid_ledger.hpp"
+#include "sim/raid_rule_blame.hpp"
+#include "sim/raid_rule_fairness.hpp"
+#include "sim/raid_rule_rebuild.hpp"
+#include "sim/raid_rule_time.hpp"
 
 namespace weft::sim {
 
@@ -22,6 +26,9 @@ struct RaidSwarmOptions {
     bool all_faults = false;
     /// Those of RaidHabits::draw_room() too, likewise: with all the others.
     bool short_of_room = false;
+    /// Those of RaidHabits::draw_gray() too.
+    bool gray = false;
+    bool gray_alone = false;   ///< and no others
     bool small_rings = false;  ///< with that, journals far below what the product has
     std::function<void(const std::string&)> trace;
 };
@@ -37,6 +44,8 @@ public:
         std::uint64_t healed_blocks = 0, back_pressed = 0, scrubs = 0, probes = 0;
         std::uint64_t hedged_reads = 0, put_backs = 0, noticed_put_backs = 0;
         std::uint64_t full_file_systems = 0;
+        std::uint64_t pauses = 0, gray_faults = 0, connections_reset = 0, loads = 0;
+        std::uint64_t overtaken = 0;  ///< the most that any request was
         void add(const Tally& other);
     };
 
@@ -108,8 +117,23 @@ private:
     void go_on(std::uint64_t steps);
     template <class Condition>
     bool run_until(Condition condition);
-    bool all_answered() const;
+    bool all_answered();
     bool is_healthy();
+
+    // raid_swarm_gray.cpp
+    void slow_down(unsigned box);
+    void crowd(unsigned box);
+    void reset_connections();
+    void end_gray();
+    void burst();
+    void look_at_rules();
+    void look_at_waiting(const Work& work);
+    void go_on_for(Duration duration);
+    bool can_serve();
+    // raid_swarm_load.cpp
+    void bear_load();
+    void keep_reading();
+    bool begin_rebuild();
 
     // raid_swarm_end.cpp
     void wind_up();
@@ -133,8 +157,15 @@ private:
     RaidCluster cluster_;
     std::uint64_t size_;
     RaidLedger ledger_;
+    RaidBlameRule blame_rule_;
+    RaidTimeRule time_rule_;
+    RaidFairnessRule fairness_rule_;
+    RaidRebuildRule rebuild_rule_;
     Tally tally_;
-    bool detours_ = false;  ///< data had to go by way of the controller
+    std::size_t reading_ = 0;     ///< requests under way that are followed by others when they end
+    std::size_t reads_left_ = 0;  ///< so many more follow
+    std::vector<Work*> open_;     ///< not over
+    bool detours_ = false;        ///< data had to go by way of the controller
     std::vector<Host> hosts_;
     std::set<unsigned> away_, disturbed_;
     std::map<std::uint8_t, unsigned> replacing_;  ///< places, and who has them until it is done

@@ -24,6 +24,7 @@ void RaidSwarm::check_rest() {
 
 void RaidSwarm::wind_up() {
     say("faults stop");
+    end_gray();
     resume_all();
     cluster_.store_errors = cluster_.parts_refused = cluster_.damages = 0;
     to_lose_ = to_stray_ = 0;

@@ -119,12 +119,15 @@ void RaidSwarm::disturb() {
     if (chance(habits_.takeovers)) take_over();
     if (chance(habits_.host_deaths)) kill_host();
     if (options_.all_faults) disturb_more();
+    if (options_.gray) slow_down(box);
     if (options_.all_faults && options_.short_of_room) lack_room();
 }
 
 /// As a scheduler, a debugger or SIGSTOP does it: shorter than what counts as silence.
 void RaidSwarm::pause_box(unsigned box) {
     const auto pause = std::chrono::milliseconds(10) * (std::uint64_t{1} << slowing_.below(10));
+    if (cluster_.is_paused(box)) return;
+    ++tally_.pauses;
     say("box " + std::to_string(box) + " stands still");
     cluster_.pause_box(box, slowing_.between(pause / 2, pause));
 }
@@ -199,6 +202,7 @@ void RaidSwarm::harm_a_disk(unsigned box) {
     say("disk " + std::to_string(box) + " fails a request");
     ++tally_.disk_errors;
     cluster_.disk(box).errors = 1;
+    blame_rule_.note_harm(box);
     disturbed_.insert(box);
     has_harmed_disk_ = true;
 }

@@ -26,6 +26,7 @@ void RaidSwarm::disturb_more() {
     put_back(box);
     if (faults_.chance(habits_.late_transfers) && may_disturb(box) && cluster_.is_up(box) &&
         cluster_.has_part(box)) {
+        say("what box " + std::to_string(box) + " is sending does not arrive");
         cluster_.hold_transfers(box, true);
         go_on(faults_.between(20, 80));
         if (!away_.contains(box) && may_disturb(box)) lose(box, false);
@@ -78,18 +79,21 @@ void RaidSwarm::spoil(unsigned box) {
         say("disk " + std::to_string(box) + " rots at home " + std::to_string(octet));
         cluster_.rot_home(box, octet, bit);
         has_rotten_ = true;
+        blame_rule_.note_harm(box);
         ++tally_.rotten_blocks;
     }
     if (faults_.chance(habits_.checksum_rot) && may_disturb(box) && cluster_.damages == 0) {
         say("disk " + std::to_string(box) + " rots: the checksum of " + std::to_string(octet));
         cluster_.rot_checksum_of(box, octet, static_cast<unsigned>(faults_.below(64)));
         has_rotten_ = true;
+        blame_rule_.note_harm(box);
         ++tally_.rotten_blocks;
     }
     if (faults_.chance(habits_.superblock_rot) && may_disturb(box) &&
         cluster_.disk(box).is_sound()) {
         const auto copy = static_cast<unsigned>(faults_.below(2));
         say("disk " + std::to_string(box) + " rots: superblock " + std::to_string(copy));
+        blame_rule_.note_harm(box);
         cluster_.rot_superblock(box, copy, faults_.below(wire::superblock_size), bit);
         ++tally_.rotten_blocks;
     }
@@ -119,6 +123,7 @@ RaidDisk::Fate RaidSwarm::fate_of(unsigned box, std::uint64_t offset, std::size_
         --to_lose_;
         ++tally_.lost_writes;
         has_rotten_ = true;
+        blame_rule_.note_harm(box);
         say("disk " + std::to_string(box) + " loses a write to home " + std::to_string(*home));
         return {.is_lost = true, .strays_to = {}};
     }
@@ -136,7 +141,11 @@ RaidDisk::Fate RaidSwarm::fate_of(unsigned box, std::uint64_t offset, std::size_
 // Boxes that are replaced.
 
 void RaidSwarm::change_boxes(unsigned box) {
-    if (faults_.chance(habits_.full_disks)) cluster_.parts_refused = 1;
+    if (faults_.chance(habits_.full_disks)) {
+        cluster_.parts_refused = 1;
+        for (unsigned i = 0; i < cluster_.machines(); ++i)
+            if (!cluster_.has_part(i)) blame_rule_.note_harm(i);
+    }
     // Whoever has lost its place becomes a spare.
     for (unsigned i = 0; i < cluster_.machines(); ++i) {
         if (cluster_.place_of(i) || !cluster_.has_part(i) || !faults_.chance(30)) continue;
@@ -150,6 +159,7 @@ void RaidSwarm::change_boxes(unsigned box) {
     const bool has_journal = habits_.consistency == wire::ArrayConsistency::journal;
     const bool may_replace = place && may_disturb(box) && (has_journal || !is_troubled());
     if (faults_.chance(habits_.replacements) && may_replace && cluster_.replace(*place)) {
+        blame_rule_.note_harm(box);
         say("place " + std::to_string(*place) + " is given to another box");
         ++tally_.replacements;
         disturbed_.insert(box);
@@ -157,6 +167,7 @@ void RaidSwarm::change_boxes(unsigned box) {
         is_fragile_ = !has_journal;
     }
     if (faults_.chance(habits_.wipes) && may_disturb(box) && !away_.contains(box)) {
+        blame_rule_.note_harm(box);
         say("box " + std::to_string(box) + " gets an empty disk");
         ++tally_.wiped_disks;
         cluster_.wipe(box);
@@ -187,6 +198,7 @@ void RaidSwarm::put_back(unsigned box) {
     if (!place || !may_disturb(copy.box) || !is_healthy() || !all_are_up() || is_damaging_) return;
     say("box " + std::to_string(copy.box) + " is put back from a copy");
     ++tally_.put_backs;
+    blame_rule_.note_harm(copy.box);
     const auto noticed_before = tally_.noticed_put_backs;
     disturbed_.insert(copy.box);
     cluster_.put_back(copy.box, copy.image);
@@ -222,6 +234,7 @@ void RaidSwarm::lack_room() {
     say("the file system of disk " + std::to_string(box) + " is full" +
         (at_home_alone ? ", but for what lies before the data" : ""));
     ++tally_.full_file_systems;
+    blame_rule_.note_harm(box);
     disturbed_.insert(box);
     cluster_.become_full(box, at_home_alone, for_none ? 100 : 50, room_.next());
 }

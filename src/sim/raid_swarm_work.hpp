@@ -12,7 +12,11 @@ using raid::HostOperation;
 
 struct RaidSwarm::Attempt final : raid::HostRequest {
     Attempt(RaidSwarm& all, Work& about, unsigned number)
-        : swarm(all), work(about), host(number), epoch(all.cluster_.epoch()) {}
+        : swarm(all),
+          work(about),
+          host(number),
+          epoch(all.cluster_.epoch()),
+          asked_at(all.agenda_.now()) {}
     void completed(Result<void> outcome) override {
         if (std::exchange(is_over, true)) return swarm.complaints_.add("S10: answered twice");
         const bool is_in_office = epoch == swarm.cluster_.epoch();
@@ -34,6 +38,7 @@ struct RaidSwarm::Attempt final : raid::HostRequest {
     Work& work;
     unsigned host;
     std::uint64_t epoch;
+    Instant asked_at;
     std::vector<wire::HostNews> news;  ///< that came with its answer
     bool is_over = false;
 };
@@ -42,13 +47,21 @@ struct RaidSwarm::Work {
     HostOperation operation{};
     raid::Range range{};
     unsigned host = 0;
-    std::uint64_t command = 0;
+    std::uint64_t command = 0, number = 0;
     bool durable = false, in_band = false;
     std::vector<std::byte> octets;
     SteeringTag tag{};
     std::uint64_t began = 0;
+    Instant asked_at;
+    bool is_load = false;  ///< another follows when it ends
     RaidLedger::WriteNumber write = 0;
     std::vector<std::unique_ptr<Attempt>> attempts;  ///< only the last one's answer counts
+    const char* name() const {
+        return operation == HostOperation::write  ? "write"
+               : operation == HostOperation::read ? "read"
+                                                  : "flush";
+    }
+
     bool is_answered = false;  ///< and the network may still have some of its memory
     bool is_over = false;
 
