@@ -7,7 +7,8 @@ RaidCluster::Office::Office(RaidCluster& all)
     : cluster(all),
       number(all.epoch_),
       station(all.agenda_, "controller" + std::to_string(number)),
-      windows(station.links(), raid_window_bytes),
+      windows(station.links(), raid_window_bytes,
+              static_cast<std::uint16_t>(raid::own_windows_for(RaidWindows::count))),
       transfers(all.agenda_),
       manager(*this, options()),
       timer(station.host().make_timer([this] {

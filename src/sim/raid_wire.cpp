@@ -58,8 +58,8 @@ void RaidTransfers::vanish() {
         if (std::exchange(watched.asked, nullptr)) agenda_.ended();
 }
 
-RaidWindows::RaidWindows(node::ArrayLinks& links, std::uint32_t bytes) {
-    auto made = node::BoxWindows::make(links, {.windows = count, .bytes = bytes});
+RaidWindows::RaidWindows(node::ArrayLinks& links, std::uint32_t bytes, std::uint16_t windows) {
+    auto made = node::BoxWindows::make(links, {.windows = windows, .bytes = bytes});
     WEFT_CHECK(made.has_value());
     windows_ = std::move(*made);
 }

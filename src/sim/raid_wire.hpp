@@ -81,7 +81,7 @@ class RaidWindows final : public raid::StagingMemory {
 public:
     static constexpr std::uint16_t count = 4;
 
-    RaidWindows(node::ArrayLinks& links, std::uint32_t bytes);
+    RaidWindows(node::ArrayLinks& links, std::uint32_t bytes, std::uint16_t windows = count);
 
     std::uint32_t windows() const override { return windows_->windows(); }
     std::uint32_t window_limit() const override { return windows_->window_limit(); }
