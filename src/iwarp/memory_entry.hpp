@@ -58,6 +58,7 @@ struct MemoryEntry {
     QueuePairId queue_pair{};  ///< type 2: the only one it is for
     std::uint32_t slot = 0;    ///< where in the table this is
     std::uint32_t round = 0;   ///< which use of the slot: see MemoryTags
+    std::uint32_t index = 0;   ///< of that use
     std::uint32_t region = 0;  ///< the slot of the region whose bytes these are
     std::uint64_t first = 0;   ///< the offset by which askers know its first byte
     std::uint64_t size = 0;

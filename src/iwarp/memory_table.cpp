@@ -87,8 +87,8 @@ MemoryEntry* MemoryTable::entry_at(SteeringTag tag) {
     return const_cast<MemoryEntry*>(std::as_const(*this).entry_at(tag));
 }
 
-SteeringTag MemoryTable::tag_of(const MemoryEntry& entry) const {
-    return static_cast<SteeringTag>(tags_.index_of({entry.slot, entry.round}) << 8 | entry.key);
+SteeringTag MemoryTable::tag_of(const MemoryEntry& entry) {
+    return static_cast<SteeringTag>(entry.index << 8 | entry.key);
 }
 
 Result<MemoryEntry*> MemoryTable::take_entry(Kind kind, DomainId domain) {
@@ -99,6 +99,7 @@ Result<MemoryEntry*> MemoryTable::take_entry(Kind kind, DomainId domain) {
                            : tags_.next({entry.slot, entry.round});
     entry.slot = use.slot;
     entry.round = use.round;
+    entry.index = tags_.index_of(use);
     entry.kind = kind;
     entry.state = State::closed;
     entry.domain = domain;
@@ -310,7 +311,7 @@ void MemoryTable::close(MemoryEntry& entry) {
 
 void MemoryTable::free_unless_held(MemoryEntry& entry) {
     if (entry.holds > 0) return;
-    entry = MemoryEntry{.slot = entry.slot, .round = entry.round};
+    entry = MemoryEntry{.slot = entry.slot, .round = entry.round, .index = entry.index};
     free_.push_back(entry);
 }
 

@@ -115,7 +115,7 @@ private:
         std::array<Buffer, write_max / size + 1> pieces{};
     };
 
-    SteeringTag tag_of(const MemoryEntry& entry) const;
+    static SteeringTag tag_of(const MemoryEntry& entry);
     /// The entry of the tag's index, whatever its state and key; or none.
     const MemoryEntry* entry_at(SteeringTag tag) const;
     MemoryEntry* entry_at(SteeringTag tag);

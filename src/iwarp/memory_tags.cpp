@@ -17,6 +17,7 @@ MemoryTags::MemoryTags(std::size_t slots, std::uint64_t seed)
     std::iota(keys_.begin(), keys_.end(), std::uint8_t{0});
     for (std::size_t left = keys_.size(); left > 1; --left)
         std::swap(keys_[left - 1], keys_[draw() % left]);
+    undone_.fill({.index = 0, .number = undo(0)});
 }
 
 /// splitmix64.
@@ -34,12 +35,11 @@ std::uint32_t MemoryTags::index_of(Use use) const {
     return left << half_bits | right;
 }
 
-MemoryTags::Use MemoryTags::use_at(std::uint32_t index) const {
+std::uint32_t MemoryTags::undo(std::uint32_t index) const {
     auto left = index >> half_bits, right = index % half_size;
     for (auto round = rounds_.rbegin(); round != rounds_.rend(); ++round)
         right = std::exchange(left, right ^ (*round)[left]);
-    const auto number = left << half_bits | right;
-    return {.slot = number & ((1u << slot_bits_) - 1), .round = number >> slot_bits_};
+    return left << half_bits | right;
 }
 
 MemoryTags::Use MemoryTags::next(Use use) const {

@@ -348,6 +348,7 @@ void ControllerNode::make_part(ControllerBox& box, const wire::ArraySuperblock& 
                      return told(answer);
                  found->describe([this, volume, told, answer, alive](bool well) {
                      if (!*alive || !well) return told(std::nullopt);
+                     if (!spares_wanted_.empty()) look_at_spares();  // its room is known now
                      acquaint(volume, [told, answer] { told(answer); });
                  });
              });

@@ -132,7 +132,7 @@ void ControllerNode::remembered(Result<void> outcome) {
              std::to_string(static_cast<std::uint64_t>(epoch_)));
     if (auto opened = open(); !opened) return fail(opened.error());
     for (const auto& [identity, volume] : known->volumes) {
-        if (auto added = add_volume(volume, known->of_volumes[identity], [] {}); !added)
+        if (auto added = add_volume(volume, known->of_volumes[identity], {}); !added)
             return unreadable(raid::volume_record_name(identity), added.error());
     }
     for (const auto& [identity, record] : box_records_) {
@@ -199,6 +199,10 @@ void ControllerNode::happened(const ControllerVolume& volume, const raid::Volume
     const bool about_a_box = event.box != wire::BoxIdentity{};
     note(volume.name(), about_a_box ? box_name(event.box) : "", what);
     if (event.kind == raid::VolumeEventKind::deposed) lease_.depose();
+    if (event.kind == raid::VolumeEventKind::started)
+        world_.defer([this, identity = volume.identity(), alive = alive_] {
+            if (*alive) tell_started(identity);
+        });
 }
 
 /// Whoever is refused comes again, and often: that is told now and then.

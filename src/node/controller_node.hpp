@@ -183,9 +183,11 @@ private:
     void step_down_when_idle();
     void remembered(Result<void> outcome);
     Result<void> open();
-    /// `served`: its boxes have met, and those that are up are members that are up.
+    /// `served`, if it is there: called once, when the volume has started and its members are up,
+    /// or its start has had its time.
     Result<void> add_volume(const wire::ArrayVolume& volume, const raid::VolumeRecords& records,
                             std::function<void()> served);
+    void tell_started(const wire::VolumeIdentity& volume);
     void added(std::uint64_t number, Refusal refusal);
     void keep_box(std::uint64_t number);
     void look_who_is_there(std::uint64_t number, Error why);
@@ -207,7 +209,9 @@ private:
     std::optional<wire::BoxIdentity> spare_for(const ControllerVolume& volume,
                                                const wire::BoxIdentity& lost,
                                                const std::set<wire::BoxIdentity>& answered);
-    bool can_take_place(const ControllerVolume& volume, const wire::BoxIdentity& box) const;
+    /// `promised`: of its room, what is no longer to be had.
+    bool can_take_place(const ControllerVolume& volume, const wire::BoxIdentity& box,
+                        std::uint64_t promised) const;
     std::uint64_t promised_bytes(const ControllerBox& box) const;
     void give_spare(ControllerVolume& volume, std::uint8_t place, const wire::BoxIdentity& box);
     /// Boxes of one volume are to know each other; told when all that are up do.
@@ -280,6 +284,7 @@ private:
     std::vector<std::unique_ptr<ControllerVolume>> leaving_;  ///< deleted, and not yet idle
     std::vector<std::shared_ptr<std::unique_ptr<Timer>>> timers_;
     std::set<std::string> names_taken_;  ///< by volumes that are being made
+    std::map<wire::VolumeIdentity, std::function<void()>> starting_;  ///< who waits for a start
     std::set<WantedPlace> spares_wanted_;
     /// Boxes that were spares, by the lost box of which they have taken a place: they get its
     /// places in other volumes, too.

@@ -64,26 +64,31 @@ void ControllerNode::give_spares(const std::set<wire::BoxIdentity>& answered) {
 std::optional<wire::BoxIdentity> ControllerNode::spare_for(
     const ControllerVolume& volume, const wire::BoxIdentity& lost,
     const std::set<wire::BoxIdentity>& answered) {
-    if (const auto found = stand_ins_.find(lost); found != stand_ins_.end() &&
-                                                  answered.contains(found->second) &&
-                                                  can_take_place(volume, found->second))
-        return found->second;
+    const auto stand_in = stand_ins_.find(lost);
+    if (stand_in != stand_ins_.end() && answered.contains(stand_in->second)) {
+        const auto promised = promised_bytes(*find_box(stand_in->second));
+        if (can_take_place(volume, stand_in->second, promised)) return stand_in->second;
+        // A part that is being made counts twice: in what is promised and in what is left. When it
+        // is made this is asked again.
+        if (promised > 0 && can_take_place(volume, stand_in->second, 0)) return std::nullopt;
+    }
     const auto spare = std::ranges::find_if(spares_, [&](const auto& each) {
-        return !is_member(each) && answered.contains(each) && can_take_place(volume, each);
+        return !is_member(each) && answered.contains(each) && can_take_place(volume, each, 0);
     });
     return spare == spares_.end() ? std::nullopt : std::optional(*spare);
 }
 
 /// One that had a place there before has a part that must go first.
 bool ControllerNode::can_take_place(const ControllerVolume& volume,
-                                    const wire::BoxIdentity& identity) const {
+                                    const wire::BoxIdentity& identity,
+                                    std::uint64_t promised) const {
     const auto found = boxes_.find(identity);
     if (found == boxes_.end() || !found->second->is_up()) return false;
     const auto& box = *found->second;
     if (claims(volume.identity(), identity)) return false;
     if (box.facts()->parts.contains(volume.identity())) return false;
     if (box.facts()->keeps_unread(volume.identity())) return false;
-    return !lacks_room(box, promised_bytes(box) + part_bytes(volume.manager().volume()));
+    return !lacks_room(box, promised + part_bytes(volume.manager().volume()));
 }
 
 /// What parts will take that the box has not made yet.

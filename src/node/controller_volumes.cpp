@@ -67,14 +67,23 @@ Result<void> ControllerNode::add_volume(const wire::ArrayVolume& volume,
         volumes_.erase(volume.volume);
         return started;
     }
-    acquaint(volume, [this, identity = volume.volume, served = std::move(served), alive = alive_] {
+    if (served) {
+        starting_[volume.volume] = std::move(served);
+        later(options_.volume.start_patience,
+              [this, identity = volume.volume] { tell_started(identity); });
+    }
+    acquaint(volume, [this, identity = volume.volume, alive = alive_] {
         if (!*alive) return;
-        if (auto found = volumes_.find(identity); found != volumes_.end())
-            for (const auto& [each, box] : boxes_)
-                if (box->is_up()) found->second->box_up(*box);
-        served();
+        auto found = volumes_.find(identity);
+        if (found == volumes_.end()) return;
+        for (const auto& [each, box] : boxes_)
+            if (box->is_up()) found->second->box_up(*box);
     });
     return {};
+}
+
+void ControllerNode::tell_started(const wire::VolumeIdentity& volume) {
+    if (auto found = starting_.extract(volume)) found.mapped()();
 }
 
 // --------------------------------------------------------------------------------------- create
@@ -356,9 +365,10 @@ void ControllerNode::assemble_volume(const std::string& name, bool force, Told t
          [this, volume, name, told = std::move(told), alive = alive_](Result<void> kept) {
              if (!*alive) return;
              names_taken_.erase(name);
-             if (kept) kept = add_volume(volume, {}, [told] { told(std::nullopt); });
+             if (kept) kept = add_volume(volume, {}, {});
              if (!kept) return told("it could not be kept: " + to_text(kept.error()));
              note(name, "", "assembled from its boxes");
+             told(std::nullopt);
          });
 }
 

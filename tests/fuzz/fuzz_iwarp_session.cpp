@@ -30,21 +30,24 @@ struct Script {
 constexpr std::size_t table_size = 8;
 constexpr std::uint64_t table_seed = 1;
 
-/// Puts the tags that a session's memory has where the stream has the short ones.
-void put_tags(Bytes& stream) {
+/// What a session's memory has where the stream has 0x101, 0x201 and so on.
+const std::array<SteeringTag, 5>& real_tags() {
     static const auto tags = [] {
-        std::array<std::byte, 5 * 4> octets;
+        std::array<SteeringTag, 5> given;
         MemoryTable same(table_size, table_seed);
-        for (std::size_t i = 0; i < 5; ++i)
-            store_big_endian<4>(octets.data() + 4 * i,
-                                static_cast<std::uint32_t>(*same.allocate(DomainId{}, 0)));
-        return octets;
+        for (auto& tag : given) tag = *same.allocate(DomainId{}, 0);
+        return given;
     }();
+    return tags;
+}
+
+void put_real_tags(Bytes& stream) {
     for (std::size_t at = 0; at + 4 <= stream.size(); ++at) {
         const auto word = load_big_endian<4>(stream.data() + at);
         const auto number = word >> 8;
-        if ((word & 0xff) != 1 || number == 0 || number > 5) continue;
-        std::memcpy(stream.data() + at, tags.data() + 4 * (number - 1), 4);
+        if ((word & 0xff) != 1 || number == 0 || number > real_tags().size()) continue;
+        store_big_endian<4>(static_cast<std::uint32_t>(real_tags()[number - 1]),
+                            stream.data() + at);
         at += 3;
     }
 }
@@ -100,6 +103,7 @@ public:
                                          .rights = all,
                                          .addressing = Addressing::by_address},
                                         us));
+        WEFT_CHECK(open_ == real_tags().front() && local_ == real_tags().back());
         for (std::size_t i = 0; i < receive_count; ++i) {
             places_[i] = {base + receives.at + 64 * i, 64, local_};
             receives_[i].local = {&places_[i], 1};
@@ -287,7 +291,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     script.options.placement = bit(5) ? Placement::eager : Placement::verified;
     auto octets = std::as_bytes(std::span(data + 2, size - 2));
     script.stream.assign(octets.begin(), octets.end());
-    put_tags(script.stream);
+    put_real_tags(script.stream);
     if (bit(6)) script.stream = made_whole(script.stream, script.terms);
     check_cuts(script, 1u + data[1]);
     check_answers(script, 1u + data[1]);
