@@ -27,8 +27,9 @@ struct ArrayLinkOptions {
     /// move no byte, either way, while transfers are under way. Then it is cut.
     Duration patience = std::chrono::seconds(10);
     /// How long a transfer is begun again over one connection after the other, from the end of the
-    /// first; then it has timed out.
-    Duration retry_for = std::chrono::seconds(30);
+    /// first; then it has timed out. Less than a controller waits for the end of an order, or it
+    /// would take the box that tries for lost.
+    Duration retry_for = std::chrono::seconds(10);
 };
 
 /// Memory that is registered once for all the transfers that come into it.
@@ -154,6 +155,9 @@ public:
     void post_what_may();
     /// All that is under way, in the order it was asked for; the link does nothing more.
     std::vector<TransferJob> take_posted();
+    bool is_busy() const { return !posted_.empty(); }
+    /// For how long nothing has moved with something under way.
+    Duration still_for() const;
     /// Whether anything that was asked of this connection has ended well.
     bool has_served() const { return served_; }
     void describe(ArrayLinkFacts& facts) const;

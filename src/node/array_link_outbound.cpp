@@ -216,6 +216,12 @@ bool OutboundLink::moves() {
     return true;
 }
 
+Duration OutboundLink::still_for() const {
+    const auto moved = traffic();
+    const bool moves = moved.octets_sent + moved.octets_received != octets_seen_;
+    return posted_.empty() || moves ? Duration{} : world_.now() - moved_at_;
+}
+
 void OutboundLink::look_at_the_clock() {
     if (!proved_) return cut("it did not answer in time");
     watching_ = false;

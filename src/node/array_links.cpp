@@ -78,7 +78,7 @@ bool ArrayLinks::is_barred(const ArrayConnectionEnd& self, const ArrayConnection
 }
 
 Result<void> ArrayLinks::know(const ArrayConnectionEnd& peer, const ArraySecret& secret,
-                              std::optional<Address> where) {
+                              std::vector<Address> where) {
     auto found = peers_.find(key_of(peer));
     if (found != peers_.end()) {
         const auto& known = *found->second;

@@ -82,10 +82,15 @@ public:
     bool is_barred(const wire::ArrayConnectionEnd& self,
                    const wire::ArrayConnectionEnd& peer) const;
 
-    /// Again with another secret or place: connections under the old one are cut. Without a place
-    /// it may come, and is never gone to.
+    /// Again with another secret or other places: connections under the old ones are cut. `where`:
+    /// an address in each network the peer is in, the preferred first. Without any it may come, and
+    /// is never gone to.
     Result<void> know(const wire::ArrayConnectionEnd& peer, const ArraySecret& secret,
-                      std::optional<Address> where);
+                      std::vector<Address> where);
+    Result<void> know(const wire::ArrayConnectionEnd& peer, const ArraySecret& secret,
+                      const std::optional<Address>& where) {
+        return know(peer, secret, where ? std::vector{*where} : std::vector<Address>{});
+    }
     /// Cuts its connections, in both directions.
     void forget(const wire::ArrayConnectionEnd& peer);
     bool knows(const wire::ArrayConnectionEnd& peer) const { return peers_.contains(key_of(peer)); }

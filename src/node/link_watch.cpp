@@ -61,17 +61,19 @@ std::vector<LinkWatch::News> LinkWatch::look(std::span<const LinkReport> links, 
         if (watched.looks >= looks_needed) {
             watched.told = trouble;
             watched.looks = 0;
-            news.push_back({report.from, trouble == Trouble::slow
-                                             ? slowness_of(report)
-                                             : "link to " + report.to + " is no longer slow"});
+            news.push_back(
+                {report.from, trouble == Trouble::slow
+                                  ? slowness_of(report)
+                                  : text("link to %s is no longer slow", report.to.c_str())});
         }
         const bool may_tell = !watched.ends_told_at || now - *watched.ends_told_at >= quiet_for;
         if (count.ended == watched.ended || !may_tell) continue;
-        news.push_back({report.from, "connection to " + report.to + " ended " +
-                                         times(count.ended - watched.ended) +
-                                         " (the last: " + link.last_end + "); " +
-                                         std::to_string(count.retried - watched.retried) +
-                                         " transfers were begun again over another"});
+        news.push_back({report.from,
+                        text("connection to %s ended %s (the last: %s); %llu transfers were begun "
+                             "again over another",
+                             report.to.c_str(), times(count.ended - watched.ended).c_str(),
+                             link.last_end.c_str(),
+                             static_cast<unsigned long long>(count.retried - watched.retried))});
         watched.ended = count.ended;
         watched.retried = count.retried;
         watched.ends_told_at = now;

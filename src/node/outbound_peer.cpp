@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/check.hpp"
 #include "base/error_text.hpp"
 #include "wire/terminate.hpp"
 
@@ -17,6 +18,15 @@ constexpr Duration shortest_pause = std::chrono::milliseconds(10);
 constexpr Duration longest_pause = std::chrono::seconds(1);
 /// Connections under which nothing moved, before a transfer has timed out.
 constexpr unsigned hung_max = 2;
+
+/// How often it is looked whether another connection is to be tried beside the one in use.
+constexpr Duration look_period = std::chrono::seconds(1);
+/// How long that one may move nothing before: the peer may be well, and this connection wait for a
+/// packet that TCP sends again too seldom. With ArrayLinkOptions::patience for the other it is less
+/// than a controller waits for the end of an order.
+constexpr Duration still_max = std::chrono::seconds(2);
+/// How often it is tried whether a preferred network is back.
+constexpr Duration return_period = std::chrono::seconds(5);
 
 constexpr Error unreachable{.code = Code::disconnected};
 
@@ -50,7 +60,7 @@ bool is_quoted(const TransferJob& job, const verbs::Termination& said) {
 
 OutboundPeer::OutboundPeer(const Surroundings& around, OutboundPeerOwner& owner,
                            const wire::ArrayConnectionEnd& end, const ArraySecret& secret,
-                           std::optional<Address> where)
+                           std::vector<Address> where)
     : world_(around.world),
       device_(around.device),
       domain_(around.domain),
@@ -59,7 +69,9 @@ OutboundPeer::OutboundPeer(const Surroundings& around, OutboundPeerOwner& owner,
       end_(end),
       secret_(secret),
       where_(std::move(where)),
-      pause_(around.world.make_timer([this] { pause_over(); })) {}
+      places_(where_.size()),
+      pause_(around.world.make_timer([this] { pause_over(); })),
+      look_(around.world.make_timer([this] { look(); })) {}
 
 Result<void> OutboundPeer::add(const TransferJob& job) {
     if (waiting_.size() >= options_.waiting_max)
@@ -72,6 +84,7 @@ Result<void> OutboundPeer::add(const TransferJob& job) {
         }
     waiting_.push_back(job);
     if (link_) link_->post_what_may();
+    look_soon();
     return {};
 }
 
@@ -79,6 +92,7 @@ std::vector<TransferJob> OutboundPeer::take_all() {
     std::vector<TransferJob> jobs;
     if (link_) jobs = link_->take_posted();
     link_.reset();
+    attempts_.clear();
     pause_->cancel();
     state_ = State::idle;
     jobs.insert(jobs.end(), waiting_.begin(), waiting_.end());
@@ -88,53 +102,135 @@ std::vector<TransferJob> OutboundPeer::take_all() {
 
 // ---------------------------------------------------------------------------------- connections
 
+/// Over the preferred network, or the first that takes an attempt.
 Result<void> OutboundPeer::connect() {
+    for (std::size_t place = 0; place < where_.size(); ++place)
+        places_[place].tried = is_attempted(place);
+    if (!attempts_.empty() || try_next_place()) {
+        state_ = State::connecting;
+        look_soon();
+        return {};
+    }
+    return unreachable;
+}
+
+bool OutboundPeer::is_attempted(std::size_t place) const {
+    return std::ranges::find(attempts_, place, &Attempt::place) != attempts_.end();
+}
+
+bool OutboundPeer::try_next_place() {
+    for (std::size_t place = 0; place < where_.size(); ++place)
+        if (!places_[place].tried && !is_attempted(place) && attempt(place)) return true;
+    return false;
+}
+
+Result<void> OutboundPeer::attempt(std::size_t place) {
+    places_[place].tried = true;
+    places_[place].last_attempt = world_.now();
     const auto greeting = owner_.greeting_to(end_);
-    if (!where_ || !greeting) return unreachable;
+    if (!greeting) return unreachable;
     auto made = std::make_unique<OutboundLink>(world_, device_, owner_of_link(), options_, secret_);
-    if (auto begun = made->connect(*where_, *greeting, domain_); !begun) {
+    if (auto begun = made->connect(where_[place], *greeting, domain_); !begun) {
         ++counters_.attempts_failed;
         note_end(to_text(begun.error()));
-        owner_.connection_ended(*this, false, last_end_);
+        if (!link_) owner_.connection_ended(*this, false, last_end_);
         return begun;
     }
-    link_ = std::move(made);
-    state_ = State::connecting;
+    attempts_.push_back({place, std::move(made)});
     return {};
 }
 
-void OutboundPeer::proved(OutboundLink& /*link*/) {
+void OutboundPeer::proved(OutboundLink& link) {
+    auto found = std::ranges::find_if(
+        attempts_, [&](const Attempt& each) { return each.link.get() == &link; });
+    WEFT_CHECK(found != attempts_.end());
+    auto attempt = std::move(*found);
+    attempts_.erase(found);
     ++counters_.connections;
+    if (link_) {
+        std::vector<Ended> ended;
+        leave_for(std::move(attempt), ended);
+        // Not from in here: whoever is told may do anything to us.
+        world_.defer([ended] { tell(ended); });
+        return;
+    }
+    attempts_.clear();  // the others came too late
+    link_ = std::move(attempt.link);
+    place_ = attempt.place;
     state_ = State::connected;
     owner_.connected(*this);
+    look_soon();
+}
+
+/// For a connection over a preferred network, or one that takes the place of a still one.
+void OutboundPeer::leave_for(Attempt attempt, std::vector<Ended>& ended) {
+    const bool was_still = link_->still_for() >= still_max;
+    auto posted = link_->take_posted();
+    link_.reset();  // what it had of anybody's memory it must not have any more
+    attempts_.clear();
+    ++counters_.ended;
+    note_end(was_still                 ? "it moved nothing, and another connection could be made"
+             : attempt.place == place_ ? "another connection took its place"
+                                       : "a preferred network is back");
+    owner_.connection_ended(*this, true, last_end_);
+    std::vector<TransferJob> again;
+    for (auto& job : posted)
+        if (auto why = was_still ? begun_too_long(job) : std::nullopt)
+            end_as(*why, job, ended);
+        else
+            again.push_back(job);
+    counters_.retried += again.size();
+    waiting_.insert(waiting_.begin(), again.begin(), again.end());
+    link_ = std::move(attempt.link);
+    place_ = attempt.place;
+    owner_.connected(*this);
+    look_soon();
 }
 
 void OutboundPeer::ended(OutboundLink& link, End how, const std::string& why) {
-    const auto said = link.termination();
-    const bool was_proved = link.is_proved(), has_served = link.has_served();
-    auto posted = link.take_posted();
-    link_.reset();  // what it had of anybody's memory it must not have any more when they are told
-    state_ = State::idle;
-    ++(was_proved ? counters_.ended : counters_.attempts_failed);
-    if (was_proved && said && said->is_protection()) ++counters_.terminated;
-    note_end(why);
-    owner_.connection_ended(*this, was_proved, last_end_);
-
     std::vector<Ended> ended;
-    if (was_proved) {
-        sort_out(std::move(posted), how, said, has_served, ended);
-        connect_again(has_served || !ended.empty(), ended);
+    if (&link == link_.get()) {
+        connection_lost(std::move(link_), how, why, ended);
     } else {
-        end_waiting(unreachable, ended);
+        std::erase_if(attempts_, [&](const Attempt& each) { return each.link.get() == &link; });
+        ++counters_.attempts_failed;
+        if (!link_) {  // else it was tried in passing, and nothing depends on it
+            note_end(why);
+            owner_.connection_ended(*this, false, last_end_);
+            attempt_failed(ended);
+        }
     }
     tell(ended);  // last: whoever is told may do anything to us
+}
+
+void OutboundPeer::attempt_failed(std::vector<Ended>& ended) {
+    if (state_ != State::connecting || !attempts_.empty() || try_next_place()) return;
+    state_ = State::idle;
+    end_waiting(unreachable, ended);
+}
+
+void OutboundPeer::connection_lost(std::unique_ptr<OutboundLink> gone, End how,
+                                   const std::string& why, std::vector<Ended>& ended) {
+    const auto said = gone->termination();
+    const bool has_served = gone->has_served();
+    auto posted = gone->take_posted();
+    const std::string reason = why;
+    gone.reset();  // what it had of anybody's memory it must not have any more when they are told
+    state_ = State::idle;
+    ++counters_.ended;
+    if (said && said->is_protection()) ++counters_.terminated;
+    note_end(reason);
+    owner_.connection_ended(*this, true, last_end_);
+    sort_out(std::move(posted), how, said, has_served, ended);
+    connect_again(has_served || !ended.empty(), ended);
 }
 
 /// At once, unless that has just been tried and was of no use.
 void OutboundPeer::connect_again(bool was_of_use, std::vector<Ended>& ended) {
     fruitless_ = was_of_use ? 0 : fruitless_ + 1;
-    if (waiting_.empty()) return;
+    if (waiting_.empty()) return attempts_.clear();
     if (fruitless_ > 1) {
+        attempts_.clear();
         state_ = State::pausing;
         const auto doublings = std::min(fruitless_ - 2, 10u);
         return pause_->set(world_.now() +
@@ -150,6 +246,31 @@ void OutboundPeer::pause_over() {
     tell(ended);
 }
 
+// ---------------------------------------------------------------------- one connection or another
+
+void OutboundPeer::look_soon() {
+    if (looking_) return;
+    looking_ = true;
+    look_->set(world_.now() + look_period);
+}
+
+void OutboundPeer::look() {
+    looking_ = false;
+    if (state_ == State::connecting) {
+        try_next_place();
+        return look_soon();
+    }
+    if (state_ != State::connected) return;
+    const auto still = link_->still_for();
+    for (std::size_t place = 0; place < where_.size(); ++place) {
+        const bool is_wanted = place < place_ || still >= still_max;
+        const auto pause = still >= still_max ? look_period : return_period;
+        const bool is_due = world_.now() - places_[place].last_attempt >= pause;
+        if (is_wanted && is_due && !is_attempted(place)) (void)attempt(place);
+    }
+    if (place_ > 0 || link_->is_busy()) look_soon();
+}
+
 void OutboundPeer::note_end(const std::string& why) {
     last_end_ = why;
     last_end_at_ = world_.now();
@@ -160,10 +281,18 @@ void OutboundPeer::note_end(const std::string& why) {
 std::optional<Error> OutboundPeer::judge(TransferJob& job, End how, bool explained) {
     if (how == End::stalled && ++job.hung >= hung_max) return Error{.code = Code::timed_out};
     if (how != End::stalled && !explained) ++job.unexplained;
+    return begun_too_long(job);
+}
+
+std::optional<Error> OutboundPeer::begun_too_long(TransferJob& job) const {
     if (!job.again_since) job.again_since = world_.now();
-    if (world_.now() - *job.again_since >= options_.retry_for)
-        return Error{.code = Code::timed_out};
-    return std::nullopt;
+    if (world_.now() - *job.again_since < options_.retry_for) return std::nullopt;
+    return Error{.code = Code::timed_out};
+}
+
+void OutboundPeer::end_as(const Error& why, const TransferJob& job, std::vector<Ended>& ended) {
+    ended.push_back({job.transfer, why});
+    count(why);
 }
 
 void OutboundPeer::sort_out(std::vector<TransferJob> posted, End how,
@@ -231,7 +360,8 @@ ArrayLinkFacts OutboundPeer::facts() const {
     facts.counters = counters_;
     facts.last_end = last_end_;
     facts.since_last_end = world_.now() - last_end_at_;
-    if (where_) facts.remote = *where_;
+    if (!where_.empty()) facts.remote = where_.front();
+    if (state_ == State::connecting) facts.state = ArrayLinkFacts::State::connecting;
     if (link_) link_->describe(facts);
     facts.waiting = static_cast<std::uint32_t>(waiting_.size());
     return facts;

@@ -9,6 +9,12 @@
 //                  twice; or begun again and again for ArrayLinkOptions::retry_for
 //
 // All other transfers that were under way begin again over a fresh connection.
+//
+// A connection that moves nothing for some seconds is not waited for: another is tried beside it,
+// and takes over all that is under way when it proves. A peer may be in several networks, of which
+// the first is preferred. Where a connection over one is not made within a second, the next is
+// tried, too; and as long as the one in use is not over the preferred network, that is tried now
+// and then.
 #pragma once
 
 #include <deque>
@@ -46,18 +52,19 @@ public:
         ArrayLinkOptions options;
     };
 
-    /// Without a place the peer may come, and is never gone to.
+    /// `where`: an address in each network, the preferred first. Without any the peer may come, and
+    /// is never gone to.
     OutboundPeer(const Surroundings& around, OutboundPeerOwner& owner,
                  const wire::ArrayConnectionEnd& end, const ArraySecret& secret,
-                 std::optional<Address> where);
+                 std::vector<Address> where);
     OutboundPeer(const OutboundPeer&) = delete;
     OutboundPeer& operator=(const OutboundPeer&) = delete;
     ~OutboundPeer() = default;
 
     const wire::ArrayConnectionEnd& end() const { return end_; }
     const ArraySecret& secret() const { return secret_; }
-    const std::optional<Address>& where() const { return where_; }
-    bool is_connected() const { return link_ && link_->is_proved(); }
+    const std::vector<Address>& where() const { return where_; }
+    bool is_connected() const { return link_ != nullptr; }
 
     /// `disconnected` where the peer cannot be gone to, `exhausted` where too many wait. Else the
     /// transfer is told its end later, never from inside; then this may be destroyed.
@@ -69,9 +76,18 @@ public:
 private:
     enum class State : std::uint8_t {
         idle,        ///< no connection, and nothing waits for one
-        connecting,  ///< one is being made or proved
-        connected,
-        pausing,  ///< the last ones proved and ended at once: the next is made when it is time
+        connecting,  ///< no connection; at least one is being made or proved
+        connected,   ///< perhaps others are being made, over other networks
+        pausing,     ///< the last ones proved and ended at once: the next is made when it is time
+    };
+    /// A connection that is being made and proved.
+    struct Attempt {
+        std::size_t place = 0;
+        std::unique_ptr<OutboundLink> link;
+    };
+    struct Place {
+        bool tried = false;  ///< in vain, since there was a connection or need of one
+        Instant last_attempt{};
     };
     struct Ended {
         raid::PeerTransfer* transfer = nullptr;
@@ -87,12 +103,23 @@ private:
 
     OutboundLinkOwner& owner_of_link() { return *this; }
     Result<void> connect();
-    void connect_again(bool has_served, std::vector<Ended>& ended);
+    Result<void> attempt(std::size_t place);
+    bool is_attempted(std::size_t place) const;
+    bool try_next_place();
+    void attempt_failed(std::vector<Ended>& ended);
+    void connection_lost(std::unique_ptr<OutboundLink> gone, End how, const std::string& why,
+                         std::vector<Ended>& ended);
+    void leave_for(Attempt attempt, std::vector<Ended>& ended);
+    void connect_again(bool was_of_use, std::vector<Ended>& ended);
+    void look();
+    void look_soon();
     void sort_out(std::vector<TransferJob> posted, End how,
                   const std::optional<verbs::Termination>& said, bool has_served,
                   std::vector<Ended>& ended);
     /// What becomes of one that has not ended: nothing, where it is begun again.
     std::optional<Error> judge(TransferJob& job, End how, bool explained);
+    std::optional<Error> begun_too_long(TransferJob& job) const;
+    void end_as(const Error& why, const TransferJob& job, std::vector<Ended>& ended);
     void end_waiting(Error why, std::vector<Ended>& ended);
     void pause_over();
     void note_end(const std::string& why);
@@ -106,7 +133,8 @@ private:
     OutboundPeerOwner& owner_;
     const wire::ArrayConnectionEnd end_;
     const ArraySecret secret_;
-    const std::optional<Address> where_;
+    const std::vector<Address> where_;
+    std::vector<Place> places_;  ///< of each address
     State state_ = State::idle;
     std::deque<TransferJob> waiting_;
     unsigned fruitless_ = 0;  ///< connections in a row that were proved and ended before any use
@@ -114,7 +142,11 @@ private:
     std::string last_end_;
     Instant last_end_at_{};
     std::unique_ptr<Timer> pause_;
-    std::unique_ptr<OutboundLink> link_;  ///< made when it is needed
+    std::unique_ptr<Timer> look_;  ///< whether another connection is to be tried
+    bool looking_ = false;
+    std::size_t place_ = 0;               ///< of link_
+    std::unique_ptr<OutboundLink> link_;  ///< proved
+    std::vector<Attempt> attempts_;
 };
 
 }  // namespace weft::node

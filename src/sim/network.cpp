@@ -119,7 +119,8 @@ Network::ListenerRecord* Network::find_listener(const std::string& from_machine,
 void Network::answer(Link& link) {
     ListenerRecord* found = find_listener(link.machine(Side::connector), link.address());
     if (found != nullptr) link.machine(Side::acceptor) = found->machine;
-    if (dark_machines_.contains(link.machine(Side::acceptor))) return link.leave_unanswered();
+    if (dark_machines_.contains(link.machine(Side::acceptor)) || is_lost(link))
+        return link.leave_unanswered();
     const auto& connector = link.machine(Side::connector);
     const auto& acceptor = link.machine(Side::acceptor);
     const bool apart = separated_.contains(std::minmax(connector, acceptor)) ||
@@ -238,6 +239,44 @@ void Network::separate(const std::string& one, const std::string& other) {
 
 void Network::unite(const std::string& one, const std::string& other) {
     separated_.erase(std::minmax(one, other));
+}
+
+bool Network::is_lost(Link& link) const {
+    const auto& host = link.address().host;
+    return lost_hosts_.contains(host) || lost_from_.contains({link.machine(Side::connector), host});
+}
+
+void Network::lose(const std::string& host) {
+    lost_hosts_.insert(host);
+    for (const auto& [id, link] : links_)
+        if (is_lost(*link))
+            for (Side side : {Side::connector, Side::acceptor}) link->partition(side);
+}
+
+void Network::lose_from(const std::string& machine, const std::string& host) {
+    lost_from_.insert({machine, host});
+    for (const auto& [id, link] : links_)
+        if (is_lost(*link))
+            for (Side side : {Side::connector, Side::acceptor}) link->partition(side);
+}
+
+void Network::regain(const std::string& host) {
+    lost_hosts_.erase(host);
+    for (const auto& [id, link] : links_)
+        if (link->address().host == host) {
+            link->heal();
+            link->lighten(Side::acceptor);
+        }
+}
+
+void Network::regain_all() {
+    lost_from_.clear();
+    lost_hosts_.clear();
+    for (const auto& [id, link] : links_) {
+        if (dark_machines_.contains(link->machine(Side::acceptor))) continue;
+        link->heal();
+        link->lighten(Side::acceptor);
+    }
 }
 
 void Network::power_cut(const std::string& machine) {

@@ -97,6 +97,13 @@ public:
     /// and connections, and its peers cannot tell it from a slow one.
     void pause(const std::string& machine);
     void resume(const std::string& machine);
+    /// Nothing of connections to this address arrives before regain(), either way, and new ones are
+    /// not answered: a network is lost. Other addresses of that machine are not concerned.
+    void lose(const std::string& host);
+    void regain(const std::string& host);
+    /// The same for connections from this machine only, before regain_all().
+    void lose_from(const std::string& machine, const std::string& host);
+    void regain_all();
 
     /// The machine's listeners and connections are gone without a word, and nobody answers there.
     void power_cut(const std::string& machine);
@@ -130,6 +137,9 @@ private:
     std::map<ListenerId, std::shared_ptr<ListenerRecord>> listeners_;
     std::set<std::string> machines_;
     std::set<std::string> dark_machines_;
+    bool is_lost(Link& link) const;
+    std::set<std::string> lost_hosts_;
+    std::set<std::pair<std::string, std::string>> lost_from_;
     std::set<std::pair<std::string, std::string>> separated_;  ///< the lesser name first
     std::set<std::pair<std::string, std::string>> cut_off_;    ///< who, from whom
     struct Lines {
