@@ -26,8 +26,11 @@
 namespace weft::cli {
 namespace {
 
+using nlohmann::json;
+
 struct Wishes {
-    std::string name, folder, size, listen, key;
+    std::string name, folder, size, key;
+    std::vector<std::string> listen;
     std::string files = "auto";
     std::string group_commit = "on";
     std::size_t host_connections = host_connections_usual;
@@ -77,19 +80,27 @@ void start(LinuxWorld& world, node::BoxNode& box) {
     throw Refusal{show_foreign(*refusal)};
 }
 
-void say_that_it_serves(const Wishes& wishes, node::BoxNode& box, const Address& where) {
+void say_that_it_serves(const Wishes& wishes, node::BoxNode& box,
+                        const std::vector<Address>& where) {
     const auto& facts = box.facts();
-    const auto shown = show_address(where);
+    const auto shown = show_address(where.front());
+    std::string all = shown;
+    json others = json::array();
+    for (std::size_t i = 1; i < where.size(); ++i) {
+        others.push_back(show_address(where[i]));
+        all += " and " + show_address(where[i]);
+    }
     if (wishes.as_json) {
         fmt::print("{}\n", show_json({{"event", "serving"},
                                       {"box", facts.name},
                                       {"identity", to_digits(facts.box)},
                                       {"address", shown},
+                                      {"also_at", others},
                                       {"free", box.free_bytes()},
                                       {"parts", facts.parts.size()}}));
     } else {
         fmt::print("Box {} serves {} volumes on {}, with {} free.\n", facts.name,
-                   facts.parts.size(), shown, show_size(box.free_bytes()));
+                   facts.parts.size(), all, show_size(box.free_bytes()));
         if (facts.is_blank())
             fmt::print("It is nobody's yet:\n    weft box add {} {} --controller HOST:PORT\n",
                        facts.name, shown);
@@ -107,7 +118,10 @@ int box_serve(const Command& self, const Arguments& arguments) {
         ->required();
     options.add_option("--size", wishes.size, "what the volumes' parts may take of the disk")
         ->required();
-    options.add_option("--listen", wishes.listen, "HOST:PORT where controller and boxes reach it")
+    options
+        .add_option("--listen", wishes.listen,
+                    "HOST:PORT where controller, boxes and hosts reach it; again for every further "
+                    "network it is in, the preferred first")
         ->required();
     options.add_option("--key", wishes.key,
                        "a file with the cluster's key: only a controller that has it is obeyed");
@@ -125,7 +139,10 @@ int box_serve(const Command& self, const Arguments& arguments) {
     const auto size = parse_size(wishes.size);
     if (!size) throw Misuse{why_no_size(wishes.size)};
     if (*size == 0) throw Misuse{"a box without room is of no use; say a size like 512M or 1G"};
-    const auto address = tcp_address_of(wishes.listen);
+    std::vector<Address> addresses;
+    for (const auto& each : wishes.listen) addresses.push_back(tcp_address_of(each));
+    if (addresses.size() > wire::array_networks_max)
+        throw Misuse{fmt::format("a box listens in {} networks at most", wire::array_networks_max)};
     // Before there is a folder that nobody will use.
     if (auto refusal = wire::refusal_of_box_name(wishes.name)) throw Refusal{*refusal};
     const auto key = read_key(wishes.key);
@@ -149,14 +166,19 @@ int box_serve(const Command& self, const Arguments& arguments) {
                                   : show_foreign(what));
     });
     start(*world, box);
-    const auto listening = box.listen(address);
-    if (!listening) {
+    std::vector<Address> real;
+    for (const auto& address : addresses) {
+        const auto listening = box.listen(address);
+        if (listening) {
+            real.push_back(*listening);
+            continue;
+        }
         box.stop();
         world->run_until([&] { return box.quiet(); });
-        throw Refusal{
-            fmt::format("cannot listen on {}: {}", wishes.listen, to_text(listening.error()))};
+        throw Refusal{fmt::format("cannot listen on {}: {}", show_address(address),
+                                  to_text(listening.error()))};
     }
-    serve_until_stopped(*world, box, [&] { say_that_it_serves(wishes, box, *listening); });
+    serve_until_stopped(*world, box, [&] { say_that_it_serves(wishes, box, real); });
     return done;
 }
 

@@ -24,6 +24,7 @@ using nlohmann::json;
 
 struct Wishes {
     std::string state, etcd, etcd_prefix = "weft/", listen, reach, key, data_path = "third-party";
+    std::vector<std::string> also_listen;
     double lease_seconds = 5;
     std::size_t host_connections = host_connections_usual;
     PromiseWishes promises;
@@ -127,6 +128,7 @@ private:
 node::ControllerNode::Options node_options(const Wishes& wishes, Ended before) {
     node::ControllerNode::Options options;
     options.listen = tcp_address_of(wishes.listen);
+    for (const auto& each : wishes.also_listen) options.also_listen.push_back(tcp_address_of(each));
     if (!wishes.reach.empty())
         options.reach = parse_tcp(wishes.reach).value_or(Address::tcp(wishes.reach, 0));
     options.key = read_key(wishes.key);
@@ -239,7 +241,10 @@ int controller_serve(const Command& self, const Arguments& arguments) {
         ->excludes(file);
     options.add_option("--etcd-prefix", wishes.etcd_prefix,
                        "of all its keys there: arrays that share an etcd differ in it");
-    options.add_option("--listen", wishes.listen, "HOST:PORT, for hosts, boxes and management")
+    std::vector<std::string> listen;
+    options
+        .add_option("--listen", listen,
+                    "HOST:PORT, for hosts, boxes and management; again for every further network")
         ->required();
     options.add_flag("--standby", wishes.standby,
                      "if another controller is in office: wait until it is not, and take over");
@@ -264,6 +269,8 @@ int controller_serve(const Command& self, const Arguments& arguments) {
     wishes.promises.declare(options);
     options.add_flag("--json", wishes.as_json, "say what happens as JSON, a line each");
     if (auto leave = parse(self, options, arguments)) return *leave;
+    wishes.listen = listen.front();
+    wishes.also_listen.assign(listen.begin() + 1, listen.end());
     if (wishes.state.empty() && wishes.etcd.empty())
         throw Misuse{"nowhere to remember anything; give --state FILE or --etcd HOST:PORT,…"};
     (void)node_options(wishes, Ended::told_to);  // a Misuse comes before there is a file

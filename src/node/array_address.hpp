@@ -8,6 +8,7 @@
 
 #include "base/wire_format.hpp"
 #include "weft/world.hpp"
+#include "wire/array_connection.hpp"
 
 namespace weft::node {
 
@@ -23,6 +24,15 @@ inline bool is_every_address(std::string_view host) {
 
 inline Address address_of(const Octets<16>& network_address, std::uint16_t port) {
     return Address::tcp(host_of(network_address), port);
+}
+
+/// All zero for what is no number; and the other way.
+inline wire::ArrayNetworkEnd network_end_of(const Address& address) {
+    return {.address = network_address_of(address.host).value_or(Octets<16>{}),
+            .port = address.port};
+}
+inline Address address_of(const wire::ArrayNetworkEnd& end) {
+    return end == wire::ArrayNetworkEnd{} ? Address{} : address_of(end.address, end.port);
 }
 
 /// HOST:PORT, as people write it: IPv6 in brackets.

@@ -27,15 +27,6 @@ Duration duration_of(std::uint64_t microseconds) {
     return std::chrono::microseconds(std::min(microseconds, longest));
 }
 
-wire::ArrayNetworkEnd network_end_of(const Address& address) {
-    return {.address = network_address_of(address.host).value_or(Octets<16>{}),
-            .port = address.port};
-}
-
-Address address_of_end(const wire::ArrayNetworkEnd& end) {
-    return end == wire::ArrayNetworkEnd{} ? Address{} : address_of(end.address, end.port);
-}
-
 wire::ArrayLinkRecord record_of(const ArrayLinkFacts& link) {
     const auto& count = link.counters;
     wire::ArrayLinkRecord record{
@@ -79,8 +70,8 @@ Result<ArrayLinkFacts> facts_of(const wire::ArrayLinkRecord& record) {
     link.direction = ArrayLinkFacts::Direction{record.direction};
     link.state = ArrayLinkFacts::State{record.state};
     link.peer = record.peer;
-    link.local = address_of_end(record.local);
-    link.remote = address_of_end(record.remote);
+    link.local = address_of(record.local);
+    link.remote = address_of(record.remote);
     link.counters = {.connections = record.connections,
                      .attempts_failed = record.attempts_failed,
                      .ended = record.ended,

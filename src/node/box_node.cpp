@@ -255,7 +255,11 @@ void BoxNode::start_serving() {
 }
 
 Result<Address> BoxNode::listen(const Address& address) {
-    return server_.listen(address);
+    auto listening = server_.listen(address);
+    if (listening && !is_every_address(listening->host) &&
+        networks_.size() < wire::array_networks_max)
+        networks_.push_back(network_end_of(*listening));
+    return listening;
 }
 
 void BoxNode::stop() {
@@ -369,9 +373,10 @@ void BoxNode::describe(Call& call) {
     const std::uint16_t windows = options_.windows.windows;
     constexpr std::size_t head = wire_size<wire::ArrayBoxDescription>(),
                           superblock = wire_size<wire::ArraySuperblock>(),
-                          left_out = wire_size<wire::ArrayLeftOutPart>();
+                          left_out = wire_size<wire::ArrayLeftOutPart>(),
+                          network = wire_size<wire::ArrayNetworkEnd>();
     std::vector<std::byte> data(head + parts_.size() * (superblock + windows * 4u) +
-                                left_out_.size() * left_out);
+                                left_out_.size() * left_out + networks_.size() * network);
     wire::ArrayBoxDescription description{.box = facts_.box,
                                           .cluster = facts_.cluster,
                                           .epoch = facts_.epoch,
@@ -381,7 +386,8 @@ void BoxNode::describe(Call& call) {
                                           .window_limit = options_.windows.bytes,
                                           .windows = windows,
                                           .parts = static_cast<std::uint16_t>(parts_.size()),
-                                          .left_out = static_cast<std::uint16_t>(left_out_.size())};
+                                          .left_out = static_cast<std::uint16_t>(left_out_.size()),
+                                          .networks = static_cast<std::uint8_t>(networks_.size())};
     WEFT_CHECK(raid::set_field(description.name, facts_.name));
     Buffer rest(data);
     encode(description, rest);
@@ -401,6 +407,10 @@ void BoxNode::describe(Call& call) {
                                       .damaged = how == LeftOut::damaged},
                rest);
         rest = rest.subspan(left_out);
+    }
+    for (const auto& end : networks_) {
+        encode(end, rest);
+        rest = rest.subspan(network);
     }
     const auto said = encoded(wire::ArrayAnswer{.epoch = facts_.epoch});
     call.answer(wire::ScsiStatus::good, said, data);
@@ -440,11 +450,15 @@ void BoxNode::part_answered(BoxPart& /*part*/, raid::CommandTicket ticket,
 }
 
 bool BoxNode::know(std::span<const wire::ArrayPeer> boxes) {
+    // One that is in several networks stands there once for each.
+    std::map<wire::BoxIdentity, std::vector<Address>> places;
+    for (const auto& peer : boxes) places[peer.box].push_back(address_of(peer.address, peer.port));
     bool all = true;
     for (const auto& peer : boxes) {
-        if (peer.box == facts_.box) continue;
+        auto found = places.extract(peer.box);
+        if (peer.box == facts_.box || found.empty()) continue;
         const auto known =
-            links_->know(wire::box_end(peer.box), peer.secret, address_of(peer.address, peer.port));
+            links_->know(wire::box_end(peer.box), peer.secret, std::move(found.mapped()));
         if (known) met_.insert(peer.box);
         all = all && known.has_value();
     }

@@ -52,7 +52,7 @@ public:
 
     /// Finds out who it is, or becomes somebody. `told` is never called from inside.
     void start(Started told);
-    /// Once it has started.
+    /// Once it has started. Again for every further network: the first is the preferred one.
     Result<Address> listen(const Address& address);
     /// What people may want to know, a sentence each.
     void on_event(std::function<void(const std::string&)> hear) { hear_ = std::move(hear); }
@@ -205,6 +205,8 @@ private:
     bool stopping_ = false;  ///< perhaps before it has started
     bool saving_ = false;
     std::set<wire::BoxIdentity> met_;
+    std::vector<wire::ArrayNetworkEnd>
+        networks_;  ///< where it listens, as far as others can be told
     std::function<void(const std::string&)> hear_;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -11,14 +11,18 @@ namespace {
 
 constexpr Duration first_pause = std::chrono::milliseconds(200);
 constexpr Duration longest_pause = std::chrono::seconds(2);
+/// Of a box in several networks: how long one may be silent, or take to let a session begin.
+constexpr Duration silence_of_several = std::chrono::milliseconds(2000);
+constexpr Duration beginning_of_several = std::chrono::milliseconds(2500);
 /// A session begins with news of the unit, told once for each.
 constexpr unsigned attentions_max = 8;
 
-IscsiInitiatorOptions initiator_options(const BoxSession::Options& options,
+IscsiInitiatorOptions initiator_options(const BoxSession::Options& options, const Address& address,
                                         std::uint64_t session_number) {
     IscsiInitiatorOptions made;
     made.url.over_rdma = true;
-    made.url.address = options.address;
+    made.url.address = address;
+    if (options.addresses.size() > 1) made.silence = silence_of_several;
     made.url.target_name = options.target_name;
     made.initiator_name = options.initiator_name;
     if (!options.key.empty()) {
@@ -102,6 +106,7 @@ BoxSession::BoxSession(World& world, IscsiTransport& transport, Options options,
       session_number_(world.random()),
       pause_(first_pause) {
     retry_ = world_.make_timer([this] { begin(); });
+    unheard_ = world_.make_timer([this] { drop({.code = Code::timed_out}); });
     retry_->set(world_.now());
 }
 
@@ -115,20 +120,32 @@ BoxSession::~BoxSession() {
 
 void BoxSession::begin() {
     initiator_ = std::make_shared<IscsiInitiator>(
-        world_, transport_, initiator_options(options_, session_number_),
+        world_, transport_, initiator_options(options_, options_.addresses[at_], session_number_),
         IscsiInitiator::Holder{.up = [this] { came_up(); },
                                .gave_up = [this](Error why) { gave_up(why); }});
     initiator_->begin();
+    if (options_.addresses.size() > 1) unheard_->set(world_.now() + beginning_of_several);
+}
+
+void BoxSession::reach_at(const std::vector<Address>& addresses) {
+    if (addresses.empty() || addresses == options_.addresses) return;
+    const auto now = options_.addresses[at_];
+    options_.addresses = addresses;
+    const auto found = std::ranges::find(addresses, now);
+    at_ = found == addresses.end() ? 0 : static_cast<std::size_t>(found - addresses.begin());
 }
 
 void BoxSession::came_up() {
     up_ = true;
+    unheard_->cancel();
     initiator_->works();
     holder_.up();
 }
 
 void BoxSession::gave_up(Error why) {
     up_ = false;
+    unheard_->cancel();
+    at_ = (at_ + 1) % options_.addresses.size();
     auto over = std::exchange(initiator_, nullptr);
     over->session().give_up(why);
     world_.defer([over] {});  // it is calling us

@@ -2,7 +2,8 @@
 // A controller's session with one box: an iSCSI session whose only traffic is the vendor's command
 // (wire/scsi_array.hpp). Commands reach the box in the order they are given. A session that is lost
 // takes all its commands with it, none of which is ever sent again by itself: what became of them
-// is for the volume to find out. Then a new one is begun, again and again, until this is destroyed.
+// is for the volume to find out. Then a new one is begun, again and again, until this is destroyed;
+// of a box in several networks over one after the other.
 #pragma once
 
 #include <functional>
@@ -33,7 +34,7 @@ public:
     /// A box that says nothing else is pinged so often, and four times in a shorter silence.
     static constexpr Duration ping_interval_most = std::chrono::seconds(1);
     struct Options {
-        Address address;
+        std::vector<Address> addresses;  ///< in each network, the preferred first; one at least
         std::string target_name;
         std::string initiator_name;
         std::string key{};  ///< of the cluster; empty: nobody proves anything
@@ -53,6 +54,8 @@ public:
     ~BoxSession();
 
     bool is_up() const { return up_; }
+    /// For the next session, if this one is lost. Nothing happens if there are none.
+    void reach_at(const std::vector<Address>& addresses);
     /// `room_in`: octets of Data-In that may come. `told` is called once, never from inside.
     void send(const wire::ArrayCommandBlock& block, std::vector<std::byte> parameters,
               std::size_t room_in, Told told);
@@ -77,6 +80,8 @@ private:
     /// behind what the next one says.
     const std::uint64_t session_number_;
     std::unique_ptr<Timer> retry_;
+    std::unique_ptr<Timer> unheard_;  ///< in one of several networks: the next is tried
+    std::size_t at_ = 0;              ///< which of the addresses
     Duration pause_;
     bool up_ = false;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -49,22 +49,27 @@ Result<BoxDescription> parse_box_description(ConstBuffer octets) {
         octets = octets.subspan(wire_size<wire::ArrayLeftOutPart>());
         facts.left_out[part.volume] = part;
     }
+    for (std::uint32_t i = 0; i < facts.box.networks; ++i) {
+        WEFT_TRY(const auto end, decode<wire::ArrayNetworkEnd>(octets));
+        octets = octets.subspan(wire_size<wire::ArrayNetworkEnd>());
+        if (i < wire::array_networks_max) facts.networks.push_back(end);
+    }
     return facts;
 }
 
 ControllerBox::ControllerBox(World& world, IscsiTransport& transport, ControllerBoxOwner& owner,
-                             std::string name, const Address& address, const Access& access,
-                             std::optional<wire::BoxIdentity> identity)
+                             std::string name, const std::vector<Address>& addresses,
+                             const Access& access, std::optional<wire::BoxIdentity> identity)
     : world_(world),
       owner_(owner),
       name_(std::move(name)),
-      address_(address),
+      address_(addresses.front()),
       identity_(identity),
       ask_again_(world.make_timer([this] {
           if (link_.is_up() && !up_) session_up();
       })),
       link_(world, transport,
-            {.address = address,
+            {.addresses = addresses,
              .target_name = wire::box_target_name(name_),
              .initiator_name = wire::controller_initiator_name,
              .key = access.key,
@@ -76,11 +81,27 @@ ControllerBox::~ControllerBox() {
     tell_held({.code = Code::disconnected});
 }
 
-std::optional<Octets<16>> ControllerBox::network_address() {
+std::vector<wire::ArrayNetworkEnd> ControllerBox::networks() {
     if (!network_address_)
         if (auto numbers = world_.resolve(address_))
             network_address_ = network_address_of(numbers->front().host);
-    return network_address_;
+    std::vector<wire::ArrayNetworkEnd> ends;
+    if (network_address_) ends.push_back({.address = *network_address_, .port = address_.port});
+    if (!facts_) return ends;
+    for (const auto& end : facts_->networks)
+        if (end.address != Octets<16>{} && std::ranges::find(ends, end) == ends.end())
+            ends.push_back(end);
+    return ends;
+}
+
+std::string ControllerBox::places_text(std::size_t room) {
+    auto text = written(address_);
+    auto ends = networks();
+    for (std::size_t i = 1; i < ends.size(); ++i) {
+        const auto more = "," + written(address_of(ends[i]));
+        if (text.size() + more.size() < room) text += more;
+    }
+    return text;
 }
 
 wire::ArrayAddress ControllerBox::whole() const {
@@ -241,6 +262,10 @@ void ControllerBox::refuse(const std::string& why) {
 
 void ControllerBox::described() {
     const auto& said = facts_->box;
+    std::vector<Address> elsewhere;
+    for (const auto& end : networks()) elsewhere.push_back(address_of(end));
+    if (!elsewhere.empty()) elsewhere.front() = address_;
+    link_.reach_at(elsewhere);
     if (identity_ && said.box != *identity_)
         return refuse(
             "another box answers there: its disk is not the one that was added; to use it, start "

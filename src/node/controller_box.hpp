@@ -27,6 +27,7 @@ struct BoxDescription {
     };
     std::map<wire::VolumeIdentity, Part> parts;
     std::map<wire::VolumeIdentity, wire::ArrayLeftOutPart> left_out;
+    std::vector<wire::ArrayNetworkEnd> networks;
 
     /// It has a part that it cannot read now and that may be whole: as if it were away.
     bool keeps_unread(const wire::VolumeIdentity& volume) const {
@@ -76,9 +77,10 @@ public:
     };
 
     /// `identity`: who it must be; none: whoever it is, as long as it has that name. The box must
-    /// not be destroyed from inside what it tells.
+    /// not be destroyed from inside what it tells. `addresses`: in each network that is known, the
+    /// preferred first; one at least.
     ControllerBox(World& world, IscsiTransport& transport, ControllerBoxOwner& owner,
-                  std::string name, const Address& address, const Access& access,
+                  std::string name, const std::vector<Address>& addresses, const Access& access,
                   std::optional<wire::BoxIdentity> identity);
     ~ControllerBox();
 
@@ -87,8 +89,11 @@ public:
     bool is_up() const { return up_; }
     /// Obeys us, and may be reached by the others: it is up, or about to be.
     bool is_met() const { return met_; }
-    /// Where its peers reach it; asked for once.
-    std::optional<Octets<16>> network_address();
+    /// Where its peers reach it, in each network it is in; the preferred first, which is the one it
+    /// was added by.
+    std::vector<wire::ArrayNetworkEnd> networks();
+    /// The same as text, as far as it has a place in a record.
+    std::string places_text(std::size_t room);
     /// Why it is not up: a sentence for people.
     const std::string& trouble() const { return trouble_; }
     /// There is no session, for this reason. None: it is the box that does not suit us.
@@ -156,7 +161,7 @@ private:
     std::string trouble_ = "it has not answered yet";
     bool up_ = false;
     bool met_ = false;
-    std::optional<Octets<16>> network_address_;
+    std::optional<Octets<16>> network_address_;         ///< of address_; asked for once
     std::vector<wire::ArrayHostAdmission> told_hosts_;  ///< with this session
     std::vector<wire::ArrayPeer> told_peers_;
     std::size_t introductions_ = 0;  ///< commands of coming up that are not answered yet

@@ -13,6 +13,12 @@
 #include "wire/array_names.hpp"
 
 namespace weft::node {
+namespace {
+
+/// Boxes and networks, in one list of whom to meet.
+constexpr std::size_t peers_told_max = 255;
+
+}  // namespace
 
 /// A box that was named and has not shown yet what it is.
 struct ControllerNode::Adding {
@@ -75,8 +81,8 @@ void ControllerNode::add_box(const std::string& name, const Address& address, bo
     adding->patience = world_.make_timer(
         [this, number] { added(number, "it has not answered in all that time"); });
     adding->patience->set(world_.now() + options_.add_patience);
-    adding->box = std::make_unique<ControllerBox>(world_, transport_, box_owner(), name, address,
-                                                  box_access(), std::nullopt);
+    adding->box = std::make_unique<ControllerBox>(world_, transport_, box_owner(), name,
+                                                  std::vector{address}, box_access(), std::nullopt);
     adding_[number] = std::move(adding);
 }
 
@@ -111,7 +117,7 @@ void ControllerNode::keep_box(std::uint64_t number) {
     wire::ArrayBoxRecord record{
         .box = identity, .name = {}, .address = {}, .size = adding.box->facts()->box.size};
     (void)raid::set_field(record.name, adding.box->name());
-    (void)raid::set_field(record.address, adding.address_text);
+    (void)raid::set_field(record.address, adding.box->places_text(record.address.size()));
     keep({{box_record_name(identity), raid::encode_record(record)}},
          [this, number, record, alive = alive_](Result<void> kept) {
              if (!*alive) return;
@@ -299,20 +305,24 @@ const ArraySecret& ControllerNode::secret_of(const wire::BoxIdentity& one,
 }
 
 std::vector<wire::ArrayPeer> ControllerNode::peers_of(const ControllerBox& box) {
-    std::vector<wire::ArrayPeer> peers;
+    std::vector<wire::ArrayPeer> peers, further;
     if (!box.identity()) return peers;
     for (const auto& other : acquaintances_[*box.identity()]) {
         // Who is away is nobody's peer: what it still sends from before must find no door.
         auto* known = find_box(other);
         if (known == nullptr || !known->is_met()) continue;
-        auto octets = known->network_address();
-        if (!octets) continue;
-        peers.push_back({.box = other,
-                         .place = 0,
-                         .port = known->address().port,
-                         .address = *octets,
-                         .secret = secret_of(*box.identity(), other)});
+        bool is_first = true;
+        for (const auto& end : known->networks())
+            (std::exchange(is_first, false) ? peers : further)
+                .push_back({.box = other,
+                            .place = 0,
+                            .port = end.port,
+                            .address = end.address,
+                            .secret = secret_of(*box.identity(), other)});
     }
+    // The list counts no more than that; then some are known in one network alone.
+    for (const auto& each : further)
+        if (peers.size() < peers_told_max) peers.push_back(each);
     return peers;
 }
 

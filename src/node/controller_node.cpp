@@ -42,6 +42,22 @@ private:
     std::function<void(Result<void>)> told_;
 };
 
+namespace {
+
+/// "HOST:PORT", with commas where a box is in several networks.
+Result<std::vector<Address>> parse_places(std::string_view text) {
+    std::vector<Address> places;
+    for (std::size_t at = 0; at <= text.size();) {
+        const auto comma = std::min(text.find(',', at), text.size());
+        WEFT_TRY(auto place, iscsi::parse_portal(text.substr(at, comma - at)));
+        places.push_back(std::move(place));
+        at = comma + 1;
+    }
+    return places;
+}
+
+}  // namespace
+
 ControllerNode::ControllerNode(World& world, raid::MetadataStore& store, Options options)
     : world_(world),
       store_(store),
@@ -97,6 +113,11 @@ void ControllerNode::start(std::function<void(Result<Address>)> told) {
         return;
     }
     address_ = *listening;
+    for (const auto& also : options_.also_listen)
+        if (auto more = server_->listen(also); !more) {
+            world_.defer([told = std::move(told), why = more.error()] { told(why); });
+            return;
+        }
     start_ = std::make_shared<Start>(*this);
     start_->told = std::move(told);
     lease_.seek("at " + written(address_));
@@ -136,11 +157,11 @@ void ControllerNode::remembered(Result<void> outcome) {
             return unreadable(raid::volume_record_name(identity), added.error());
     }
     for (const auto& [identity, record] : box_records_) {
-        auto address = iscsi::parse_portal(raid::text_of_field(record.address));
-        if (!address) return unreadable(box_record_name(identity), address.error());
+        auto addresses = parse_places(raid::text_of_field(record.address));
+        if (!addresses) return unreadable(box_record_name(identity), addresses.error());
         boxes_[identity] = std::make_unique<ControllerBox>(world_, transport_, box_owner(),
                                                            raid::text_of_field(record.name),
-                                                           *address, box_access(), identity);
+                                                           *addresses, box_access(), identity);
     }
     const wire::ArrayClusterRecord record{
         .cluster = cluster_, .epoch = epoch_, .controller = controller_};

@@ -32,6 +32,7 @@ class ControllerNode final : private ControllerOffice, private ControllerBoxOwne
 public:
     struct Options {
         Address listen;
+        std::vector<Address> also_listen{};  ///< in further networks
         /// Where boxes reach this controller, for initiators that know nothing of arrays. None:
         /// where it listens; if that is all addresses, where each box sees it come from.
         std::optional<Address> reach{};

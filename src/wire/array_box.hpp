@@ -9,7 +9,7 @@ namespace weft::wire {
 
 /// Behind it, for each part: its superblock (not the image with the checksum), then one steering
 /// tag for every window of the part, whose low octet is for the transaction to choose. Then the
-/// parts that are left out.
+/// parts that are left out, then where the box listens, an ArrayNetworkEnd for each network.
 struct ArrayBoxDescription {
     BoxIdentity box{};
     ClusterIdentity cluster{};  ///< all zero: nobody's yet
@@ -22,6 +22,7 @@ struct ArrayBoxDescription {
     std::uint16_t windows = 0;       ///< of each part
     std::uint16_t parts = 0;
     std::uint16_t left_out = 0;
+    std::uint8_t networks = 0;  ///< that it knows of by their addresses; older boxes say none
 
     static constexpr void describe(auto& v, auto& h) {
         v.pack(fixed<64>("key", 0x57'65'66'74'44'73'63'33));  // "WeftDsc3"
@@ -36,7 +37,8 @@ struct ArrayBoxDescription {
         v("windows", h.windows);
         v("parts", h.parts);
         v("left out", h.left_out);
-        v.pack(reserved<48>);
+        v("networks", h.networks);
+        v.pack(reserved<40>);
     }
     bool operator==(const ArrayBoxDescription&) const = default;
 };

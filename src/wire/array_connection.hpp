@@ -98,7 +98,23 @@ struct ArrayReady {
 };
 static_assert(wire_size<ArrayReady>() == 8);
 
-/// Of meet_boxes' list, behind an ArrayAddress and a count.
+/// Where a party is reached in one of the networks it is in.
+struct ArrayNetworkEnd {
+    Octets<16> address{};  ///< IPv6; an IPv4 address mapped into it
+    std::uint16_t port = 0;
+
+    static constexpr void describe(auto& v, auto& h) {
+        v("address", h.address);
+        v("port", h.port);
+        v.pack(reserved<48>);
+    }
+    bool operator==(const ArrayNetworkEnd&) const = default;
+};
+
+inline constexpr std::size_t array_networks_max = 4;
+
+/// Of meet_boxes' list, behind an ArrayAddress and a count. A box in several networks has one for
+/// each, the preferred first.
 struct ArrayPeer {
     BoxIdentity box{};
     std::uint8_t place = 0;  ///< in the volume

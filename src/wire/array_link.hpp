@@ -19,18 +19,6 @@ struct ArrayLinkList {
 };
 static_assert(wire_size<ArrayLinkList>() == 16);
 
-struct ArrayNetworkEnd {
-    Octets<16> address{};  ///< IPv6; an IPv4 address mapped into it
-    std::uint16_t port = 0;
-
-    static constexpr void describe(auto& v, auto& h) {
-        v("address", h.address);
-        v("port", h.port);
-        v.pack(reserved<48>);
-    }
-    bool operator==(const ArrayNetworkEnd&) const = default;
-};
-
 /// Times are in microseconds.
 struct ArrayLinkRecord {
     std::uint8_t direction = 0, state = 0;

@@ -56,7 +56,7 @@ public:
         refusals = 0;
         session = std::make_unique<node::BoxSession>(
             world, transport_,
-            node::BoxSession::Options{.address = Address::tcp(machine, box_port),
+            node::BoxSession::Options{.addresses = {Address::tcp(machine, box_port)},
                                       .target_name = wire::box_target_name(name),
                                       .initiator_name = wire::controller_initiator_name,
                                       .key = controllers_key},
