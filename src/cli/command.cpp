@@ -29,7 +29,8 @@ constexpr Command table[] = {
      "End the commands of a target's disk and serve it no longer", unit_remove},
     {"session list", "--control PATH [--json]",
      "Say who uses the targets of a running export", session_list},
-    {"box serve", "--name NAME --data FOLDER --size SIZE (--listen HOST:PORT)… [--key FILE] [--json]",
+    {"box serve", "--name NAME --data FOLDER --size SIZE (--listen HOST:PORT)… [--key FILE] "
+     "[--json]",
      "Be a box of an array: keep parts of volumes", box_serve},
     {"controller serve", "(--state FILE | --etcd HOST:PORT,…) (--listen HOST:PORT)… [--standby] "
      "[--reach HOST] [--key FILE] [--data-path third-party|inband] [--json]",

@@ -154,6 +154,12 @@ class Array(unittest.TestCase):
         self.weft("box", "remove", "elm")
         self.assertIn("photos, bay: ", self.weft("events"))
         self.assertIn("No request", self.weft("slow-ops"))
+        links = [each for each in self.ask("link", "list", "--volume", "photos")["links"]
+                 if each["direction"] == "outbound" and each["connections"]]
+        self.assertTrue(any(each["done"] and each["network"]["segments_sent"] for each in links))
+        self.assertEqual({each[what] for each in links
+                          for what in ("refused", "timed_out", "unreachable")}, {0})
+        self.assertIn("-> bay: ", self.weft("link", "list"))
         self.assertIn("with a journal", self.weft("volume", "status", "photos"))
         self.assertEqual(self.weft("volume", "delete", "photos"), "photos is no more.\n")
         self.assertEqual(self.ask("volume", "list"), [])
