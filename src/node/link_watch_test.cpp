@@ -12,7 +12,7 @@ class LinkWatchTest : public testing::Test {
 protected:
     /// What the next look says, a line each.
     std::string look() {
-        now += LinkWatch::period;
+        now = now + LinkWatch::period;
         std::string text;
         const std::array reports{report};
         for (const auto& news : watch.look(reports, now))
@@ -61,7 +61,7 @@ TEST_F(LinkWatchTest, CountsConnectionsThatEndedAndSaysSoOnceAMinute) {
               "were begun again over another\n");
     report.link.counters.ended = 4;
     report.link.counters.retried = 6;
-    for (auto until = now + LinkWatch::quiet_for - LinkWatch::period; now < until;)
+    for (const auto until = now + (LinkWatch::quiet_for - LinkWatch::period); now < until;)
         ASSERT_EQ(look(), "");
     EXPECT_EQ(
         look(),
