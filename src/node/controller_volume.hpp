@@ -156,6 +156,7 @@ private:
     void needs_spare(std::uint8_t place) override;
     void event(const raid::VolumeEvent& event) override;
     void deadline_changed() override;
+    bool is_host_here(wire::HostSession session) const override;
     void writers_gone(wire::HostSession session, std::uint64_t command) override;
 
     void receive(scsi::VendorCall& call) override;

@@ -194,6 +194,12 @@ void ControllerVolume::look_after_hosts() {
     if (!hosts_.empty()) host_timer_->set(now + look_at_hosts);
 }
 
+/// One that is ourselves, for initiators that know nothing of arrays, is here always.
+bool ControllerVolume::is_host_here(wire::HostSession session) const {
+    const auto host = hosts_.find(session);
+    return session == around_.self || (host != hosts_.end() && is_here(host->second));
+}
+
 bool ControllerVolume::has_host_here() const {
     return std::ranges::any_of(hosts_, [&](const auto& each) { return is_here(each.second); });
 }

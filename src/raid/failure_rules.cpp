@@ -50,21 +50,25 @@ void FailureRules::transfer_failed(Attempt& attempt, const SentCommand& command,
     wait_for(attempt, {.reporter = reporter, .peer = peer.box, .answer = answer});
 }
 
-/// Whether the host may still be reached by us. If not, it is gone, and that will be seen then: a
-/// host that cannot be reached has nobody to be answered to, and nobody else has failed.
+/// A host that has no such memory, or is gone, has nobody to be answered to, and nobody else has
+/// failed. One that is there is reached by another way, or tried again.
 void FailureRules::host_not_reached(Attempt& attempt, const SentCommand& command,
                                     wire::ArrayOutcome why) {
     const Request& request = attempt.request();
-    // The host is ourselves: a box that does not reach us cannot bring us anything either.
+    const auto reporter =
+        command.goes_to_box() ? std::optional(command.to.box) : std::optional<BoxIndex>();
+    const Trouble trouble{
+        .reporter = reporter, .peer = {}, .answer = wire::ArrayAnswer{.outcome = why}};
+    // The host is ourselves: a box that does not reach us cannot bring us anything another way.
     const bool is_us = request.host && request.host->memory.identity == own_identity_;
-    if (why == ArrayOutcome::peer_timed_out && command.goes_to_box())
-        return wait_for(
-            attempt,
-            {.reporter = command.to.box, .peer = {}, .answer = wire::ArrayAnswer{.outcome = why}});
+    if (is_us && reporter) return wait_for(attempt, trouble);
+    if (why == ArrayOutcome::peer_refused || !owner_.is_host_here(request.session))
+        return attempt.fail(Then::refuse, Error{Code::disconnected});
     const bool goes_around = why == ArrayOutcome::peer_unreachable && !attempt.terms().in_band &&
-                             command.goes_to_box() && planner_.can_detour() && !is_us &&
+                             reporter && planner_.can_detour() &&
                              links_.suspect(request.session, command.place());
-    if (!goes_around) return attempt.fail(Then::refuse, Error{Code::disconnected});
+    if (!goes_around)
+        return wait_for(attempt, {.reporter = {}, .peer = {}, .answer = trouble.answer});
     owner_.link_suspected();
     attempt.fail(Then::plan_again);
 }

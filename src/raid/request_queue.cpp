@@ -34,8 +34,10 @@ Request& RequestQueue::add(Request taken) {
         ++of_hosts_;
         ++of_session_[taken.session];
     }
-    rows_.add(taken.arrival, taken.bands, taken.use);
+    const auto rank = taken.is_host() ? RowOrder::Rank::host : RowOrder::Rank::upkeep;
+    const auto wait_now = rows_.add(taken.arrival, taken.bands, taken.use, rank);
     Request& request = requests_.emplace(taken.arrival, std::move(taken)).first->second;
+    for (auto arrival : wait_now) reconsider(requests_.at(arrival));
     reconsider(request);
     return request;
 }
@@ -56,6 +58,7 @@ void RequestQueue::reconsider(Request& request) {
 }
 
 void RequestQueue::started(Request& request) {
+    rows_.begin(request.arrival);
     const Plan& plan = request.attempt->terms().plan;
     admission_.started(request.arrival, octets_moved_by(plan), plan.orders.size());
 }

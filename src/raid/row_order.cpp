@@ -7,25 +7,45 @@
 
 namespace weft::raid {
 
-bool RowOrder::add(Arrival number, std::span<const Band> bands, Use use) {
+std::vector<Arrival> RowOrder::add(Arrival number, std::span<const Band> bands, Use use,
+                                   Rank rank) {
+    std::vector<Arrival> wait_now;
     const auto [place, is_new] = requests_.try_emplace(number);
     WEFT_CHECK(is_new);
     Request& request = place->second;
     for (const Band& band : bands) {
-        const Entry entry{
-            .request = number, .begin = band.offset, .end = band.offset + band.length, .use = use};
+        const Entry entry{.request = number,
+                          .begin = band.offset,
+                          .end = band.offset + band.length,
+                          .use = use,
+                          .rank = rank};
         auto& stripe = stripes_[band.stripe];
-        request.waits_for += static_cast<std::size_t>(std::ranges::count_if(
-            stripe, [&](const Entry& earlier) { return earlier.is_in_the_way_of(entry); }));
+        for (const Entry& other : stripe) {
+            if (!entry.clashes(other)) continue;
+            if (other.is_before(entry))
+                ++request.waits_for;
+            else if (requests_.at(other.request).waits_for++ == 0)
+                wait_now.push_back(other.request);
+        }
         stripe.push_back(entry);
         request.stripes.push_back(band.stripe);
     }
-    return request.waits_for == 0;
+    return wait_now;
 }
 
 bool RowOrder::has_rows(Arrival number) const {
     const auto found = requests_.find(number);
     return found != requests_.end() && found->second.waits_for == 0;
+}
+
+/// Nobody was before it, so nobody's place changes but its own.
+void RowOrder::begin(Arrival number) {
+    const auto found = requests_.find(number);
+    if (found == requests_.end()) return;
+    WEFT_CHECK(found->second.waits_for == 0);
+    for (auto stripe : found->second.stripes)
+        for (Entry& entry : stripes_.at(stripe))
+            if (entry.request == number) entry.rank = Rank::begun;
 }
 
 std::vector<Arrival> RowOrder::remove(Arrival number) {
@@ -39,9 +59,10 @@ std::vector<Arrival> RowOrder::remove(Arrival number) {
         auto& entries = found->second;
         for (const Entry& own : entries) {
             if (own.request != number) continue;
-            for (const Entry& later : entries)
-                if (own.is_in_the_way_of(later) && --requests_.at(later.request).waits_for == 0)
-                    freed.push_back(later.request);
+            for (const Entry& other : entries)
+                if (own.clashes(other) && own.is_before(other) &&
+                    --requests_.at(other.request).waits_for == 0)
+                    freed.push_back(other.request);
         }
         std::erase_if(entries, [&](const Entry& entry) { return entry.request == number; });
         if (entries.empty()) stripes_.erase(found);

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order in which requests get their rows. Requests of which one changes a row that the other
-// touches take it in the order they came, whoever they are of; all others do not wait for each
-// other. A request has its rows when every earlier one in its way has given its rows back.
+// The order in which requests get their rows. Of requests of which one changes a row that the other
+// touches, those that have begun come first, then upkeep, then hosts in the order they came; all
+// others do not wait for each other. A request has its rows when every one before it has given its
+// rows back.
+//
+// Upkeep goes before hosts that have not begun: behind a deep queue of theirs it would be done a
+// stripe for each time the queue is gone through. How often it starts is for Admission to say.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +23,13 @@ using Arrival = std::uint64_t;
 class RowOrder {
 public:
     enum class Use : std::uint8_t { shared, exclusive };
+    enum class Rank : std::uint8_t { begun, upkeep, host };
 
-    /// Whether it has its rows at once. Numbers must come in ascending order.
-    bool add(Arrival request, std::span<const Band> bands, Use use);
+    /// Returns those that had their rows and must wait for this one now. Numbers ascend.
+    std::vector<Arrival> add(Arrival request, std::span<const Band> bands, Use use, Rank rank);
     bool has_rows(Arrival request) const;
+    /// It has its rows, and keeps them whoever comes.
+    void begin(Arrival request);
     /// It gives its rows back; returns those that have theirs now. Nothing if it has none.
     std::vector<Arrival> remove(Arrival request);
     bool empty() const { return requests_.empty(); }
@@ -32,18 +39,22 @@ private:
         Arrival request = 0;
         std::uint32_t begin = 0, end = 0;  ///< offsets in every chunk of the stripe
         Use use{};
+        Rank rank{};
 
-        bool is_in_the_way_of(const Entry& later) const {
-            return request < later.request && begin < later.end && later.begin < end &&
-                   (use == Use::exclusive || later.use == Use::exclusive);
+        bool is_before(const Entry& other) const {
+            return rank != other.rank ? rank < other.rank : request < other.request;
+        }
+        bool clashes(const Entry& other) const {
+            return request != other.request && begin < other.end && other.begin < end &&
+                   (use == Use::exclusive || other.use == Use::exclusive);
         }
     };
     struct Request {
         std::vector<std::uint64_t> stripes;  ///< one for each band
-        std::size_t waits_for = 0;           ///< bands of earlier ones that are in the way
+        std::size_t waits_for = 0;           ///< bands of those before it that are in the way
     };
 
-    std::unordered_map<std::uint64_t, std::vector<Entry>> stripes_;  ///< each in order of arrival
+    std::unordered_map<std::uint64_t, std::vector<Entry>> stripes_;
     std::unordered_map<Arrival, Request> requests_;
 };
 

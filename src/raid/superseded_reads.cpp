@@ -52,7 +52,7 @@ void SupersededReads::answered(SupersededRead& read) {
     read.stage_ = SupersededStage::unconfirmed;
     read.request_ = nullptr;
     windows_.keep(read.window_, read.transaction_, 0);
-    owner_.boxes_released();
+    owner_.windows_released();
     settle(read);
 }
 
@@ -73,7 +73,10 @@ void SupersededReads::confirmed(SupersededRead& read, std::uint8_t place) {
 /// The read is over if nobody is left who could write for it.
 void SupersededReads::settle(SupersededRead& read) {
     if (!read.writers_.empty() || read.stage_ != SupersededStage::unconfirmed) return;
-    if (read.own_) own_.close(*read.own_);
+    if (read.own_) {
+        own_.close(*read.own_);
+        owner_.windows_released();
+    }
     const bool tells = read.host_is_told_;
     const auto arrival = read.arrival_;
     const auto session = read.session_;

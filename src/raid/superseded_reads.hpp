@@ -63,8 +63,8 @@ public:
     virtual void brought(Request& request, std::uint64_t octets) = 0;
     virtual void end_is_pending(const wire::BoxIdentity& box,
                                 wire::TransactionNumber transaction) = 0;
-    /// It holds no window at boxes any more.
-    virtual void boxes_released() = 0;
+    /// A window that it held is free: at boxes, or of the controller.
+    virtual void windows_released() = 0;
     virtual wire::BoxIdentity identity_at(BoxIndex place) const = 0;
     virtual void writers_gone(wire::HostSession session, std::uint64_t command) = 0;
 

@@ -235,8 +235,12 @@ SteeringTag VolumeManager::Life::own_window_tag(std::uint32_t window,
 
 /// Requests wait. Of a box that is away it is known already, and what to do about it.
 void VolumeManager::Life::in_trouble(const Trouble& trouble) {
-    const auto place = number(trouble.reporter);
     const auto& answer = trouble.answer;
+    if (!trouble.reporter) {
+        retry_wanted_ = true;
+        return see_to_it();
+    }
+    const auto place = number(*trouble.reporter);
     if (answer && answer->outcome == ArrayOutcome::other_epoch && answer->epoch > epoch_)
         deposing_ = true;  // not from inside the engine
     if (answer && answer->outcome == ArrayOutcome::malformed)

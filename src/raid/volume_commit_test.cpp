@@ -78,7 +78,7 @@ struct Script final : VolumeEngineOwner {
     }
     SteeringTag window_tag(BoxIndex, std::uint32_t, wire::TransactionNumber) override { return {}; }
     void in_trouble(const Trouble& trouble) override {
-        troubles.push_back(number(trouble.reporter));
+        troubles.push_back(number(trouble.reporter.value()));
     }
     void audit_failed(std::span<const Band>) override { ++audits_failed; }
     void end_is_pending(const wire::BoxIdentity&, wire::TransactionNumber transaction) override {

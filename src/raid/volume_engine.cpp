@@ -433,7 +433,7 @@ void VolumeEngine::brought(Request& request, std::uint64_t octets) {
     hedged_.look_now(now_);  // whether those that were asked instead are late by now
 }
 
-void VolumeEngine::boxes_released() {
+void VolumeEngine::windows_released() {
     if (queue_.release(Hold::window)) start_what_may();
 }
 

@@ -143,7 +143,7 @@ private:
                       BoxIndex box) override;
     void late_box_answered(const SentCommand& command) override;
     void brought(Request& request, std::uint64_t octets) override;
-    void boxes_released() override;
+    void windows_released() override;
     void writers_gone(wire::HostSession session, std::uint64_t command) override {
         owner_.writers_gone(session, command);
     }

@@ -22,7 +22,7 @@ constexpr bool is_about_peer(wire::ArrayOutcome outcome) {
 
 /// Why an attempt has failed, where its request waits to be tried again.
 struct Trouble {
-    BoxIndex reporter{};           ///< whose command it was
+    std::optional<BoxIndex> reporter;  ///< whose command it was; none: no box is concerned
     std::optional<BoxIndex> peer;  ///< the box it had a transfer with, if it is about that
     CommandAnswer answer;          ///< none: the command was lost
 };
@@ -73,6 +73,8 @@ public:
     virtual std::optional<wire::TransactionNumber> lowest_pending_end() const {
         return std::nullopt;
     }
+    /// Whether this host is there, as far as its own session tells.
+    virtual bool is_host_here(wire::HostSession) const { return true; }
     /// Of a read that ended with `leaves_writers`: no box can write into its memory any more.
     virtual void writers_gone(wire::HostSession, std::uint64_t /*command*/) {}
 

@@ -64,7 +64,7 @@ struct Controller final : RaidCluster, VolumeEngineOwner {
         // It knows of the change that we are about to hear of.
         if (trouble.answer && trouble.answer->outcome == wire::ArrayOutcome::other_generation)
             return;
-        remove(trouble.peer.value_or(trouble.reporter));
+        remove(trouble.peer ? *trouble.peer : trouble.reporter.value());
     }
     void remove(BoxIndex suspect) {
         auto& member = volume.members[number(suspect)];

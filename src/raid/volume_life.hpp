@@ -247,6 +247,9 @@ private:
     MembershipWishes wishes() const;
     void end_is_pending(const wire::BoxIdentity& box, wire::TransactionNumber transaction) override;
     std::optional<wire::TransactionNumber> lowest_pending_end() const override;
+    bool is_host_here(wire::HostSession session) const override {
+        return owner_.is_host_here(session);
+    }
     void writers_gone(wire::HostSession session, std::uint64_t command) override {
         owner_.writers_gone(session, command);
     }

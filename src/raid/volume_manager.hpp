@@ -40,6 +40,9 @@ public:
     /// replace(), now or later, or not at all.
     virtual void needs_spare(std::uint8_t place) = 0;
     virtual void event(const VolumeEvent& event) = 0;
+    /// Whether this host is there, as far as its own session tells: what boxes do not reach is then
+    /// tried by another way, or again, and not given up.
+    virtual bool is_host_here(wire::HostSession) const { return true; }
     /// Of a request that ended with `leaves_writers`: every box has confirmed that it writes no
     /// more for it, or is cut off from its host.
     virtual void writers_gone(wire::HostSession, std::uint64_t /*command*/) {}

@@ -212,6 +212,7 @@ private:
     void admit(unsigned i, const Guest& guest);
     void welcome(unsigned number, Guest& guest);
     void writers_gone(wire::HostSession session, std::uint64_t command);
+    bool is_host_here(wire::HostSession session) const;
     void fall_silent(unsigned i);
     bool passes(const RaidMessage& message) const { return !may_pass || may_pass(message); }
     bool is_audited(const wire::ArrayOrderHeader& header) const;

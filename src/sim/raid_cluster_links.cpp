@@ -142,6 +142,13 @@ void RaidCluster::restart_host(unsigned number) {
     guests_[number].epoch = 0;
 }
 
+/// The controller itself is one, too.
+bool RaidCluster::is_host_here(wire::HostSession session) const {
+    return session == Office::own_session || std::ranges::any_of(guests_, [&](const auto& each) {
+               return each.second.host->session() == session;
+           });
+}
+
 void RaidCluster::writers_gone(wire::HostSession session, std::uint64_t command) {
     for (auto& [number, guest] : guests_)
         if (guest.host->session() == session)

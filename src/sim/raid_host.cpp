@@ -97,6 +97,10 @@ void RaidHost::look_at_leaving() {
 void RaidHost::take_back_from_writers(SteeringTag tag, std::uint64_t command) {
     auto found = lent_.extract(tag);
     if (!found || closes_at_once) return;
+    if (gone_early_.erase(command) > 0) {
+        (void)found.mapped().region->close();
+        return;
+    }
     auto& sink = sinks_[command];
     sink.region = std::move(found.mapped().region);
     sink.memory.resize(found.mapped().memory.size());

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "sim/raid_wire.hpp"
@@ -37,7 +38,10 @@ public:
     void take_back(SteeringTag tag, std::function<void()> is_free);
     /// The same, of a read, for which boxes may still write until writers_gone().
     void take_back_from_writers(SteeringTag tag, std::uint64_t command);
-    void writers_gone(std::uint64_t command) { sinks_.erase(command); }
+    /// May come before the answer itself.
+    void writers_gone(std::uint64_t command) {
+        if (sinks_.erase(command) == 0) gone_early_.insert(command);
+    }
     std::size_t sinks() const { return sinks_.size(); }
 
     /// All its memory is gone, and what it asked for it never hears of. It is started anew.
@@ -75,6 +79,7 @@ private:
     std::optional<wire::HostSession> session_;
     std::map<SteeringTag, Lent> lent_;
     std::map<std::uint64_t, Sink> sinks_;    ///< by the command of their request
+    std::set<std::uint64_t> gone_early_;     ///< commands whose writers were gone before the answer
     std::map<SteeringTag, Region> leaving_;  ///< not free yet
     std::vector<Region> kept_;               ///< that should not be
     std::unique_ptr<Timer> leaving_timer_;

@@ -38,6 +38,9 @@ struct RaidCluster::Office final : raid::VolumeManagerOwner {
     void event(const raid::VolumeEvent& event) override {
         if (is_held() && cluster.on_event) cluster.on_event(event);
     }
+    bool is_host_here(wire::HostSession session) const override {
+        return cluster.is_host_here(session);
+    }
     void writers_gone(wire::HostSession session, std::uint64_t command) override {
         if (is_alive) cluster.writers_gone(session, command);
     }
