@@ -159,7 +159,7 @@ class Array(unittest.TestCase):
         self.assertTrue(any(each["done"] and each["network"]["segments_sent"] for each in links))
         self.assertEqual({each[what] for each in links
                           for what in ("refused", "timed_out", "unreachable")}, {0})
-        self.assertIn("-> bay: ", self.weft("link", "list"))
+        self.assertIn("bay -> ", self.weft("link", "list"))
         self.assertIn("with a journal", self.weft("volume", "status", "photos"))
         self.assertEqual(self.weft("volume", "delete", "photos"), "photos is no more.\n")
         self.assertEqual(self.ask("volume", "list"), [])
