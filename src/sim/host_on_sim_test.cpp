@@ -43,7 +43,6 @@ TEST_P(HostTest, WritesAndReadsItsVolume) {
     carry_out(read);
     ASSERT_TRUE(read.succeeded());
     EXPECT_EQ(read.octets, write.octets);
-
     TestRequest durable(BlockOperation::write, 0, 4096);
     durable.durable = true;
     carry_out(durable);
@@ -418,8 +417,8 @@ TEST_P(HostTest, TakesItsMemoryBackFromABoxThatTakesNothing) {
             world.network().partition(link, Side::acceptor);  // what the host sends to the box
     submit(write);
     world.run_for(std::chrono::milliseconds(100));
-    world.network().lose("10.0.0.9");  // else the box would come again, and the old one end
     const auto start = world.now();
+    world.network().lose("10.0.0.9");  // else the box would come again, and the old one end
     controller.fail_moves();
     run_until([&] { return write.done(); });
     EXPECT_EQ(write.failure(), Code::io_failed);
