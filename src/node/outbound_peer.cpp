@@ -28,6 +28,11 @@ constexpr Duration still_max = std::chrono::seconds(2);
 /// How often it is tried whether a preferred network is back.
 constexpr Duration return_period = std::chrono::seconds(5);
 
+/// A connection may be reset while it is being made, or its first packet be lost, and that proves
+/// nothing: attempts go on for so long before the peer is taken for unreachable.
+constexpr Duration unreachable_after = std::chrono::milliseconds(300);
+constexpr Duration between_attempts = std::chrono::milliseconds(50);
+
 constexpr Error unreachable{.code = Code::disconnected};
 
 /// Whether nothing of that memory may be reached in that way, and not only that part of it.
@@ -106,6 +111,7 @@ std::vector<TransferJob> OutboundPeer::take_all() {
 Result<void> OutboundPeer::connect() {
     for (std::size_t place = 0; place < where_.size(); ++place)
         places_[place].tried = is_attempted(place);
+    if (!trying_since_) trying_since_ = world_.now();
     if (!attempts_.empty() || try_next_place()) {
         state_ = State::connecting;
         look_soon();
@@ -155,6 +161,7 @@ void OutboundPeer::proved(OutboundLink& link) {
         return;
     }
     attempts_.clear();  // the others came too late
+    trying_since_.reset();
     link_ = std::move(attempt.link);
     place_ = attempt.place;
     state_ = State::connected;
@@ -205,7 +212,12 @@ void OutboundPeer::ended(OutboundLink& link, End how, const std::string& why) {
 
 void OutboundPeer::attempt_failed(std::vector<Ended>& ended) {
     if (state_ != State::connecting || !attempts_.empty() || try_next_place()) return;
+    if (trying_since_ && world_.now() - *trying_since_ < unreachable_after) {
+        state_ = State::pausing;
+        return pause_->set(world_.now() + between_attempts);
+    }
     state_ = State::idle;
+    trying_since_.reset();
     end_waiting(unreachable, ended);
 }
 

@@ -78,7 +78,7 @@ private:
         idle,        ///< no connection, and nothing waits for one
         connecting,  ///< no connection; at least one is being made or proved
         connected,   ///< perhaps others are being made, over other networks
-        pausing,     ///< the last ones proved and ended at once: the next is made when it is time
+        pausing,     ///< the last ones ended at once: the next is made when it is time
     };
     /// A connection that is being made and proved.
     struct Attempt {
@@ -137,6 +137,7 @@ private:
     std::vector<Place> places_;  ///< of each address
     State state_ = State::idle;
     std::deque<TransferJob> waiting_;
+    std::optional<Instant> trying_since_;  ///< no attempt has led to a connection since
     unsigned fruitless_ = 0;  ///< connections in a row that were proved and ended before any use
     ArrayLinkCounters counters_;
     std::string last_end_;

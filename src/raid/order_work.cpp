@@ -76,7 +76,9 @@ bool depends(const Piece& later, const Piece& earlier) {
 /// A transfer's end: refused by a living peer, given up while connected, or never connected.
 wire::ArrayOutcome outcome_of_transfer(Error error) {
     if (error.code == Code::access_denied) return wire::ArrayOutcome::peer_refused;
-    if (error.code == Code::timed_out) return wire::ArrayOutcome::peer_timed_out;
+    // Too many wait for its connection, which says nothing of the peer but that it is slow.
+    if (error.code == Code::timed_out || error.code == Code::exhausted)
+        return wire::ArrayOutcome::peer_timed_out;
     return wire::ArrayOutcome::peer_unreachable;
 }
 

@@ -81,6 +81,7 @@ struct Script final : VolumeEngineOwner {
         troubles.push_back(number(trouble.reporter.value()));
     }
     void audit_failed(std::span<const Band>) override { ++audits_failed; }
+    bool is_host_here(wire::HostSession) const override { return host_is_here; }
     void end_is_pending(const wire::BoxIdentity&, wire::TransactionNumber transaction) override {
         owed = transaction;
     }
@@ -129,6 +130,7 @@ struct Script final : VolumeEngineOwner {
     std::vector<unsigned> troubles;
     std::optional<wire::TransactionNumber> owed;
     bool nobody_returns = false;
+    bool host_is_here = true;
     int audits_failed = 0;
 };
 
@@ -343,6 +345,7 @@ TEST(VolumeCommit, ExecutesNoWriteTwice) {
 
 TEST(VolumeCommit, ExecutesAWriteAgainThatWasUndone) {
     Script script;
+    script.host_is_here = false;
     auto& write = script.write({0, 4096});
     script.answer(script.take(), {.outcome = ArrayOutcome::peer_unreachable, .party = 0});
     script.finish_all();
