@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "raid/volume_engine.hpp"
+
 #include "sim/raid_office.hpp"
 
 namespace weft::sim {
@@ -106,7 +108,7 @@ void RaidCluster::start_machine(unsigned i) {
         [this](raid::CommandTicket ticket, const wire::ArrayAnswer& answer, ConstBuffer data) {
             heard(ticket, answer, data);
         });
-    listen_to(place.machine->station);
+    listen_to(place.machine->station, place.machine->transfers);
 }
 
 raid::VolumeManager& RaidCluster::manager() {
@@ -116,7 +118,7 @@ raid::VolumeManager& RaidCluster::manager() {
 void RaidCluster::start_office() {
     offices_.push_back(std::make_unique<Office>(*this));
     manager_ = &offices_.back()->manager;
-    listen_to(offices_.back()->station);
+    listen_to(offices_.back()->station, offices_.back()->transfers);
     raid::VolumeRecords records;
     const auto volume = stored_volume();
     for (const auto& [name, record] : records_) records.take(record);
@@ -234,6 +236,8 @@ void RaidCluster::heard(raid::CommandTicket ticket, const wire::ArrayAnswer& sai
     if (carried.is_late && said.outcome == wire::ArrayOutcome::done)
         complaints_.add("S7: a box obeys a controller whose time is over");
     if (said.outcome == wire::ArrayOutcome::no_room) ++back_pressed;
+    if (mutation_ == RaidMutation::complaints_fence && raid::is_about_peer(said.outcome))
+        fence(carried);
     auto answer = said;
     std::vector<std::byte> told(data.begin(), data.end());
     tamper_with(carried, answer, told);
@@ -259,6 +263,10 @@ void RaidCluster::answered(const Carried& carried, const wire::ArrayAnswer& answ
 }
 
 void RaidCluster::submit_to(Office& office, raid::HostRequest& request) {
+    if (is_passed_by(office, request))
+        return agenda_.after(std::chrono::milliseconds(1),
+                             [this, &office, &request] { submit_to(office, request); });
+    if (mutation_ == RaidMutation::rebuilds_have_no_floor) stop_rebuilds();
     agenda_.on(office.station.host(), [&office, &request] { office.at_work().submit(request); });
 }
 

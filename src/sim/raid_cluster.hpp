@@ -152,6 +152,8 @@ public:
 
     /// By all controllers.
     std::uint64_t hedged_reads() const;
+    /// Windows that could not be opened, by all who are there.
+    std::uint64_t windows_refused() const;
     /// Octets moved by all who are there, since they began.
     std::uint64_t transferred() const;
 
@@ -221,7 +223,7 @@ private:
                      const wire::ArraySuperblock& superblock);
     void store(Office& office, std::vector<raid::MetadataChange> changes);
     void start_office();
-    void listen_to(RaidStation& station);
+    void listen_to(RaidStation& station, RaidTransfers& transfers);
     void bury(unsigned i);
     void made_part(unsigned i, wire::ArraySuperblock superblock);
     std::optional<unsigned> free_spare() const;
@@ -242,6 +244,9 @@ private:
     void tamper_with(const Carried& carried, wire::ArrayAnswer& answer,
                      std::vector<std::byte>& data) const;
     bool is_dropped(const raid::MetadataChange& change) const;
+    bool is_passed_by(Office& office, const raid::HostRequest& request);
+    void stop_rebuilds();
+    void fence(const Carried& carried);
 
     static std::string name_of(unsigned i) { return machine_name(i); }
 
@@ -272,6 +277,7 @@ private:
     raid::VolumeManager* manager_ = nullptr;
     wire::ClusterIdentity cluster_{};
     std::uint64_t epoch_ = 1;
+    bool stops_rebuilds_ = false;
 };
 
 }  // namespace weft::sim

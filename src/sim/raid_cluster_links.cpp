@@ -72,10 +72,13 @@ void RaidCluster::forget_at(unsigned i, unsigned other) {
         places_[i].machine->station.links().forget(wire::box_end(places_[other].identity));
 }
 
-void RaidCluster::listen_to(RaidStation& station) {
+void RaidCluster::listen_to(RaidStation& station, RaidTransfers& transfers) {
     station.links().on_event(
-        [this, machine = station.host().name()](const node::ArrayLinks::Event& event) {
+        [this, machine = station.host().name(), &transfers](const node::ArrayLinks::Event& event) {
             if (on_link) on_link(machine, event);
+            if (mutation_ == RaidMutation::ends_count_against_all &&
+                event.kind == node::ArrayLinks::Event::Kind::lost)
+                transfers.lose(event.peer);
         });
 }
 
@@ -94,6 +97,7 @@ RaidHost& RaidCluster::host(unsigned number) {
     if (!guest.host) {
         guest.host = std::make_unique<RaidHost>(agenda_, number);
         guest.host->keeps_tags = mutation_ == RaidMutation::tags_are_kept;
+        guest.host->closes_at_once = mutation_ == RaidMutation::sinks_are_closed_at_once;
     }
     return *guest.host;
 }
@@ -220,6 +224,13 @@ void RaidCluster::hold_transfers(unsigned i, bool held) {
         network.partition(link, Side::connector);
         places_[i].held_links.insert(link);
     }
+}
+
+std::uint64_t RaidCluster::windows_refused() const {
+    std::uint64_t refused = offices_.back()->windows.refused;
+    for (const auto& place : places_)
+        if (place.machine) refused += place.machine->windows.refused;
+    return refused;
 }
 
 std::uint64_t RaidCluster::transferred() const {

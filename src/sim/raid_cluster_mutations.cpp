@@ -87,6 +87,32 @@ void RaidCluster::tamper_with(const Carried& carried, wire::ArrayAnswer& answer,
     data = raid::encode_recall(*recalled);
 }
 
+bool RaidCluster::is_passed_by(Office& office, const raid::HostRequest& request) {
+    return mutation_ == RaidMutation::reads_pass_writes && office.is_alive &&
+           request.operation == raid::HostOperation::write && office.manager.status().requests > 0;
+}
+
+/// Until no host asks for anything.
+void RaidCluster::stop_rebuilds() {
+    const bool busy = manager().status().requests > 0;
+    (void)manager().pause_rebuild(busy);
+    if (std::exchange(stops_rebuilds_, true)) return;
+    agenda_.at_last(std::chrono::milliseconds(5), [this] {
+        stops_rebuilds_ = false;
+        const bool goes_on = manager_->status().requests > 0;
+        (void)manager().pause_rebuild(goes_on);
+        if (goes_on) stop_rebuilds();
+    });
+}
+
+void RaidCluster::fence(const Carried& carried) {
+    const auto session = sessions_.find(carried.session);
+    if (session == sessions_.end() || !session->second.office->is_held()) return;
+    agenda_.later([this, i = session->second.place] {
+        if (const auto place = place_of(i)) (void)manager().fail(*place);
+    });
+}
+
 bool RaidCluster::is_dropped(const raid::MetadataChange& change) const {
     if (mutation_ == RaidMutation::membership_is_lost) return change.name.starts_with("volumes/");
     return mutation_ == RaidMutation::dirty_map_is_stale && change.name.starts_with("dirty/") &&

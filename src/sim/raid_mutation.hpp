@@ -27,6 +27,11 @@ enum class RaidMutation : std::uint8_t {
     tags_are_kept,                ///< a host's memory stays open when its request has ended
     copies_are_believed,          ///< a box says that it knows all there was, and was put back
     checkpoints_run_ahead,        ///< what was rebuilt is noted as lasting, and is not flushed
+    sinks_are_closed_at_once,     ///< a host keeps no memory for boxes that may still write
+    ends_count_against_all,       ///< a connection's end fails every transfer that was on it
+    complaints_fence,             ///< a box that others cannot reach is taken away
+    reads_pass_writes,            ///< a write does not start while anything is being read
+    rebuilds_have_no_floor,       ///< nothing is rebuilt while hosts ask for anything
 };
 
 }  // namespace weft::sim

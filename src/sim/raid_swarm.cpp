@@ -7,6 +7,10 @@ namespace weft::sim {
 
 namespace {
 
+/// Of node::HostDisk.
+constexpr Duration host_patience = std::chrono::seconds(120);
+constexpr Duration longest_pause = std::chrono::milliseconds(500);
+
 RaidHabits drawn(Random& random, std::uint64_t seed, const RaidSwarmOptions& options) {
     RaidHabits habits(random, options.consistency, options.beyond);
     if (options.all_faults) habits.draw_more(Random(~seed));
@@ -36,7 +40,7 @@ void RaidSwarm::Tally::add(const Tally& other) {
     put_backs += other.put_backs, noticed_put_backs += other.noticed_put_backs;
     full_file_systems += other.full_file_systems;
     pauses += other.pauses, gray_faults += other.gray_faults, loads += other.loads;
-    connections_reset += other.connections_reset;
+    connections_reset += other.connections_reset, asked_again += other.asked_again;
     overtaken = std::max(overtaken, other.overtaken);
 }
 
@@ -198,8 +202,9 @@ void RaidSwarm::answered(Work& work, Attempt& attempt, Result<void> outcome) {
     if (work.is_over || work.is_answered || &attempt != work.attempts.back().get()) return;
     const bool is_late = attempt.epoch != cluster_.epoch();
     if (is_late && (!outcome || work.operation != HostOperation::write)) return;
-    work.is_answered = true;
     cluster_.hear(work.host, attempt.news);
+    if (!outcome && may_ask_later(work, outcome.error())) return ask_later(work, attempt);
+    work.is_answered = true;
     auto& host = cluster_.host(work.host);
     if (attempt.leaves_writers) {
         host.take_back_from_writers(work.tag, work.command);
@@ -208,6 +213,21 @@ void RaidSwarm::answered(Work& work, Attempt& attempt, Result<void> outcome) {
     host.take_back(work.tag, [this, &work, outcome] {
         if (!work.is_over) finish(work, outcome);
     });
+}
+
+/// As node::HostDisk: what says "later", or "unreachable", is not the end.
+bool RaidSwarm::may_ask_later(const Work& work, const Error& why) const {
+    const bool passes = why.code == Code::exhausted || why.code == Code::timed_out ||
+                        why.code == Code::access_denied || why.code == Code::disconnected;
+    return passes && agenda_.now() < work.asked_at + host_patience;
+}
+
+void RaidSwarm::ask_later(Work& work, const Attempt& attempt) {
+    ++tally_.asked_again;
+    agenda_.after(work.pause, [this, &work, &attempt] {
+        if (!work.is_over && &attempt == work.attempts.back().get()) ask(work, true);
+    });
+    work.pause = std::min<Duration>(work.pause * 2, longest_pause);
 }
 
 /// Its memory is its own again.

@@ -45,7 +45,8 @@ public:
         std::uint64_t hedged_reads = 0, put_backs = 0, noticed_put_backs = 0;
         std::uint64_t full_file_systems = 0;
         std::uint64_t pauses = 0, gray_faults = 0, connections_reset = 0, loads = 0;
-        std::uint64_t overtaken = 0;  ///< the most that any request was
+        std::uint64_t asked_again = 0;  ///< as the answer was "later"
+        std::uint64_t overtaken = 0;    ///< the most that any request was
         void add(const Tally& other);
     };
 
@@ -83,6 +84,8 @@ private:
     void ask(Work& work, bool again);
     void answered(Work& work, Attempt& attempt, Result<void> outcome);
     void finish(Work& work, Result<void> outcome);
+    bool may_ask_later(const Work& work, const Error& why) const;
+    void ask_later(Work& work, const Attempt& attempt);
     raid::Range draw_range();
 
     // raid_swarm_faults.cpp

@@ -145,7 +145,7 @@ void RaidSwarm::look_at_everything() {
 
 /// S13: some more requests, each alone.
 void RaidSwarm::probe() {
-    if (detours_ || !complaints_.all().empty()) return;
+    if (detours_ || options_.gray || !complaints_.all().empty()) return;
     if (habits_.journal_blocks < RaidHabits::usual_ring) return;  // where they may wait for room
     const auto status = cluster_.manager().status();
     if (std::ranges::any_of(status.members, &raid::MemberStatus::slow)) return;  // gone around
@@ -173,7 +173,7 @@ void RaidSwarm::check_cost(raid::Range range, bool writes, bool in_band) {
     }
     orders += static_cast<std::uint64_t>(std::popcount(open));
     const auto before = cluster_.manager().status().counters;
-    const auto moved = cluster_.transferred();
+    const auto moved = cluster_.transferred(), refused = cluster_.windows_refused();
     const auto in_band_rate = std::exchange(habits_.in_band, in_band ? 100 : 0);
     submit(writes ? HostOperation::write : HostOperation::read, range, 0);
     habits_.in_band = in_band_rate;
@@ -182,6 +182,9 @@ void RaidSwarm::check_cost(raid::Range range, bool writes, bool in_band) {
         complaints_.add("L1: a request alone is not answered");
     while (agenda_.step()) continue;
     const auto after = cluster_.manager().status().counters;
+    // A peer that has not acknowledged the last octets of a window keeps it: then it is tried
+    // again.
+    if (cluster_.windows_refused() != refused) return;
     const auto expected = tally_of_request(*plan);
     ++tally_.probes;
     auto expect = [&](const char* what, std::uint64_t is, std::uint64_t should) {

@@ -53,7 +53,8 @@ struct RaidSwarm::Work {
     SteeringTag tag{};
     std::uint64_t began = 0;
     Instant asked_at;
-    bool is_load = false;  ///< another follows when it ends
+    Duration pause = std::chrono::milliseconds(10);  ///< before it is asked for again
+    bool is_load = false;                            ///< another follows when it ends
     RaidLedger::WriteNumber write = 0;
     std::vector<std::unique_ptr<Attempt>> attempts;  ///< only the last one's answer counts
     const char* name() const {

@@ -58,6 +58,20 @@ void RaidTransfers::vanish() {
         if (std::exchange(watched.asked, nullptr)) agenda_.ended();
 }
 
+void RaidTransfers::lose(const wire::ArrayConnectionEnd& peer) {
+    for (auto& watched : under_way_) {
+        const bool is_box = watched.peer.party.kind == raid::PartyKind::box;
+        if (watched.peer.identity != peer.identity || is_box != (peer.role == wire::ArrayRole::box))
+            continue;
+        auto* asked = std::exchange(watched.asked, nullptr);
+        if (asked == nullptr) continue;
+        watched.elsewhere.resize(watched.memory.size());
+        watched.memory = watched.elsewhere;
+        agenda_.ended();
+        agenda_.later([asked] { asked->completed(Error{Code::disconnected}); });
+    }
+}
+
 RaidWindows::RaidWindows(node::ArrayLinks& links, std::uint32_t bytes, std::uint16_t windows) {
     auto made = node::BoxWindows::make(links, {.windows = windows, .bytes = bytes});
     WEFT_CHECK(made.has_value());
@@ -65,9 +79,9 @@ RaidWindows::RaidWindows(node::ArrayLinks& links, std::uint32_t bytes, std::uint
 }
 
 Result<Buffer> RaidWindows::open(std::uint32_t window, SteeringTag tag, std::uint32_t length) {
-    if (refusals > 0) return --refusals, Error{Code::exhausted};
+    if (refusals > 0) return --refusals, ++refused, Error{Code::exhausted};
     auto opened = windows_->open(window, tag, length);
-    if (opened) open_.insert(window);
+    opened ? void(open_.insert(window)) : void(++refused);
     return opened;
 }
 

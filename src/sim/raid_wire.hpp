@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "node/array_links.hpp"
 #include "node/box_windows.hpp"
@@ -52,6 +53,8 @@ public:
     void send(raid::PeerTransfer& transfer) override { begin(transfer, false); }
     /// The machine is off: whoever asked for a transfer never hears of it.
     void vanish();
+    /// A mutation: all that is under way with this peer fails, whatever the links would do.
+    void lose(const wire::ArrayConnectionEnd& peer);
 
     /// One octet of what is fetched from a box is wrong, and nobody on the way sees it.
     bool is_damaged = false;
@@ -64,6 +67,7 @@ private:
         RaidTransfers* all = nullptr;
         raid::PeerTransfer* asked = nullptr;  ///< none: nobody hears it
         bool fetches = false;
+        std::vector<std::byte> elsewhere;  ///< for what comes when it has been lost
         std::list<Watched>::iterator place;
     };
 
@@ -92,7 +96,8 @@ public:
     SteeringTag tag_of(std::uint32_t window) const { return windows_->tag_of(window); }
     bool any_open() const { return !open_.empty(); }
 
-    unsigned refusals = 0;  ///< so many of the next to open are refused
+    unsigned refusals = 0;      ///< so many of the next to open are refused
+    std::uint64_t refused = 0;  ///< so many were, for this or another reason
 
 private:
     std::unique_ptr<node::BoxWindows> windows_;
