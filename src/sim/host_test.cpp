@@ -34,6 +34,44 @@ TEST(Host, RunsNothingThatBeganBeforeAPowerCut) {
     EXPECT_EQ(ran, "another machine's timer fresh timer");
 }
 
+TEST(Host, RunsWhenItIsResumedWhatWasDueWhileItStoodStill) {
+    World world(1);
+    Host& elm = world.host("elm");
+    std::string ran;
+    std::unique_ptr<Timer> cancelled;
+    auto due = elm.make_timer([&] {
+        ran += "timer ";
+        cancelled->cancel();
+    });
+    cancelled = elm.make_timer([&] { ran += "cancelled timer "; });
+    auto others = world.make_timer([&] { ran += "another machine's timer "; });
+    due->set(Instant{10});
+    cancelled->set(Instant{20});
+    others->set(Instant{30});
+    elm.defer([&] { ran += "task "; });
+    elm.pause();
+    EXPECT_TRUE(world.run_until_quiet(10));
+    EXPECT_EQ(ran, "another machine's timer ");
+    elm.resume();
+    EXPECT_TRUE(world.run_until_quiet(10));
+    EXPECT_EQ(ran, "another machine's timer task timer ");
+}
+
+TEST(Host, ForgetsWhatWasDueIfItLosesItsPowerBeforeItIsResumed) {
+    World world(1);
+    Host& elm = world.host("elm");
+    bool ran = false;
+    elm.defer([&] { ran = true; });
+    elm.pause();
+    EXPECT_TRUE(world.run_until_quiet(10));
+    elm.power_cut();
+    elm.power_on();
+    EXPECT_FALSE(elm.is_paused());
+    elm.resume();
+    EXPECT_TRUE(world.run_until_quiet(10));
+    EXPECT_FALSE(ran);
+}
+
 TEST(Host, LosesItsOwnDisksWithItsPowerAndNoOthers) {
     World world(1);
     world.make_disk("elm's", {.immediate_percent = 0});

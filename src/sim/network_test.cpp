@@ -245,6 +245,74 @@ TEST_F(NetworkTest, KeepsTwoMachinesApartThatOthersReach) {
     EXPECT_EQ(again.opened_count, 1);
 }
 
+TEST_F(NetworkTest, CutsAMachineOffOneWayOnly) {
+    network.cut_off("elm", "oak");
+    world.run_for(1s);
+    EXPECT_EQ(client.closed_count, 0) << "oak began it";
+    network.cut_off("oak", "elm");
+    world.run_for(1s);
+    EXPECT_EQ(client.closed_count, 1);
+    RecordingEngine refused, again, accepted;
+    auto refused_stream = std::move(*oak.connect(Address::tcp("elm", 3260), refused));
+    world.run_for(1s);
+    EXPECT_EQ(refused.opened_count, 0);
+    network.reach_again("oak", "elm");
+    auto others = std::move(*elm.listen(Address::tcp("::", 3261), [&](auto stream) {
+        server_stream = std::move(stream);
+        server_stream->drive(accepted);
+    }));
+    auto again_stream = std::move(*oak.connect(Address::tcp("elm", 3261), again));
+    world.run_for(1s);
+    EXPECT_EQ(again.opened_count, 1);
+}
+
+TEST_F(NetworkTest, TakesBytesForAMachineThatStandsStillAndTellsItLater) {
+    elm.pause();
+    client_says("early");
+    world.run_for(5s);
+    EXPECT_TRUE(server.received.empty());
+    EXPECT_GT(client.sent_count, 0u) << "its kernel has taken them";
+    elm.resume();
+    ASSERT_TRUE(world.run_until_quiet(plenty));
+    EXPECT_EQ(text_of(server.received), "early");
+    EXPECT_EQ(client.closed_count, 0);
+}
+
+TEST_F(NetworkTest, ConnectsToAMachineThatStandsStill) {
+    server_stream.reset();
+    client_stream.reset();
+    ASSERT_TRUE(world.run_until_quiet(plenty));
+    RecordingEngine late, accepted;
+    listener.reset();
+    listener = std::move(*elm.listen(Address::tcp("::", 3260), [&](auto stream) {
+        server_stream = std::move(stream);
+        server_stream->drive(accepted);
+    }));
+    elm.pause();
+    auto stream = std::move(*oak.connect(Address::tcp("elm", 3260), late));
+    world.run_for(1s);
+    EXPECT_EQ(late.opened_count, 1) << "by its kernel";
+    EXPECT_EQ(accepted.opened_count, 0);
+    elm.resume();
+    late.say(bytes_of("hello"));
+    stream->wake();
+    ASSERT_TRUE(world.run_until_quiet(plenty));
+    EXPECT_EQ(text_of(accepted.received), "hello");
+    stream.reset();
+    server_stream.reset();
+    ASSERT_TRUE(world.run_until_quiet(plenty));
+}
+
+TEST_F(NetworkTest, TakesItsTimeOverANarrowLine) {
+    network.set_lines("elm", {.bytes_per_second = 1'000'000});
+    client.say(std::vector<std::byte>(50'000));
+    client_stream->wake();
+    world.run_for(20ms);
+    EXPECT_LT(server.received.size(), 50'000u);
+    world.run_for(10s);
+    EXPECT_EQ(server.received.size(), 50'000u);
+}
+
 TEST_F(NetworkTest, SilencesAMachineWithoutPower) {
     elm.power_cut();
     world.run_for(1h);

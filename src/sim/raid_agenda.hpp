@@ -48,7 +48,7 @@ public:
             if (!event()) return false;
             if (ended_ != before) return true;
         }
-        return under_way_ > 0;
+        return false;
     }
     /// One event of the world, whatever it is.
     bool event() { return ++events_, world.step(); }
@@ -72,7 +72,7 @@ public:
     World world;
 
 private:
-    static constexpr std::uint64_t events_max = 10'000'000;
+    static constexpr std::uint64_t events_max = 300'000;  ///< until something ends
     /// Under way as long as it is.
     struct Waiting {
         explicit Waiting(RaidAgenda& all) : agenda(all) { agenda.begun(); }

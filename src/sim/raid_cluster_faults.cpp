@@ -22,7 +22,7 @@ void RaidCluster::wipe(unsigned i) {
     bury(i);
     auto& place = places_[i];
     place.waits_for_room = false;
-    place.pauses_until.reset();
+    resume_box(i);
     place.held_links.clear();
     ++place.boot;
     place.obeyed = {};

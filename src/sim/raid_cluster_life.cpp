@@ -74,7 +74,7 @@ void RaidCluster::cut_power(unsigned i) {
     std::erase_if(sessions_, [&](const auto& each) { return each.second.place == i; });
     auto& place = places_[i];
     place.waits_for_room = false;
-    place.pauses_until.reset();
+    resume_box(i);
     place.held_links.clear();
     ++place.boot;
     if (!place.machine) return;

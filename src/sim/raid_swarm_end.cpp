@@ -173,6 +173,7 @@ void RaidSwarm::check_cost(raid::Range range, bool writes, bool in_band) {
     }
     orders += static_cast<std::uint64_t>(std::popcount(open));
     const auto before = cluster_.manager().status().counters;
+    const auto due = cluster_.manager().deadline();
     const auto moved = cluster_.transferred(), refused = cluster_.windows_refused();
     const auto in_band_rate = std::exchange(habits_.in_band, in_band ? 100 : 0);
     submit(writes ? HostOperation::write : HostOperation::read, range, 0);
@@ -185,6 +186,7 @@ void RaidSwarm::check_cost(raid::Range range, bool writes, bool in_band) {
     // A peer that has not acknowledged the last octets of a window keeps it: then it is tried
     // again.
     if (cluster_.windows_refused() != refused) return;
+    if (due && *due <= agenda_.now()) return;  // boxes may have been told to flush besides
     const auto expected = tally_of_request(*plan);
     ++tally_.probes;
     auto expect = [&](const char* what, std::uint64_t is, std::uint64_t should) {

@@ -230,6 +230,12 @@ TEST(RaidSwarm, BecomesWholeAgainWhenTooManyBoxesWereAway) {
     run(654, options);
 }
 
+RaidSwarmOptions wire_of(wire::ArrayConsistency consistency) {
+    auto options = with(consistency, false, true);
+    options.gray = options.gray_alone = true;
+    return options;
+}
+
 /// Whoever finds nothing wrong when something is broken would find nothing at all.
 struct Broken {
     RaidMutation mutation;
@@ -261,6 +267,47 @@ TEST_P(BrokenOnPurpose, IsFound) {
     }
     ADD_FAILURE() << "nothing was found within " << within << " seeds";
 }
+
+/// The same of the rules for what is slow and crowded: each by the rule that is about it.
+struct BrokenUnderLoad {
+    RaidMutation mutation;
+    RaidSwarmOptions options;
+    const char* rule;
+    const char* name;
+};
+
+class BrokenUnderLoadOnPurpose : public testing::TestWithParam<BrokenUnderLoad> {};
+
+TEST_P(BrokenUnderLoadOnPurpose, IsFound) {
+    if (test::is_sanitized) GTEST_SKIP() << "dozens of seeds, which the plain build goes through";
+    constexpr std::uint64_t within = 300;
+    auto options = GetParam().options;
+    options.mutation = GetParam().mutation;
+    for (std::uint64_t seed = 1; seed <= within; ++seed) {
+        RaidSwarm swarm(seed, options);
+        swarm.run();
+        const bool found = std::ranges::any_of(
+            swarm.complaints(), [](const auto& each) { return each.starts_with(GetParam().rule); });
+        if (!found) continue;
+        RaidSwarm same(seed, GetParam().options);
+        same.run();
+        if (!same.complaints().empty()) continue;
+        return RecordProperty("seed", std::to_string(seed));
+    }
+    ADD_FAILURE() << "nothing was found within " << within << " seeds";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Mutations, BrokenUnderLoadOnPurpose,
+    testing::Values(BrokenUnderLoad{RaidMutation::ends_count_against_all, wire_of(journal), "S18",
+                                    "EndsCountAgainstAll"},
+                    BrokenUnderLoad{RaidMutation::complaints_fence, with(journal, false, true),
+                                    "S18", "ComplaintsFence"},
+                    BrokenUnderLoad{RaidMutation::reads_pass_writes, wire_of(journal), "L8",
+                                    "ReadsPassWrites"},
+                    BrokenUnderLoad{RaidMutation::rebuilds_have_no_floor, wire_of(journal), "L9",
+                                    "RebuildsHaveNoFloor"}),
+    [](const auto& each) { return std::string(each.param.name); });
 
 INSTANTIATE_TEST_SUITE_P(
     Mutations, BrokenOnPurpose,
