@@ -36,6 +36,7 @@ void RaidHost::welcomed(wire::HostSession session, const node::ArraySecret& secr
     if (session_ && *session_ != session) links.disappear(wire::host_end(*session_));
     links.appear_as(wire::host_end(session), secret);
     session_ = session;
+    gone_early_.clear();
     sinks_.clear();  // who wrote for what was before is cut off
 }
 
@@ -96,11 +97,7 @@ void RaidHost::look_at_leaving() {
 
 void RaidHost::take_back_from_writers(SteeringTag tag, std::uint64_t command) {
     auto found = lent_.extract(tag);
-    if (!found || closes_at_once) return;
-    if (gone_early_.erase(command) > 0) {
-        (void)found.mapped().region->close();
-        return;
-    }
+    if (!found || closes_at_once || gone_early_.erase(command) > 0) return;
     auto& sink = sinks_[command];
     sink.region = std::move(found.mapped().region);
     sink.memory.resize(found.mapped().memory.size());

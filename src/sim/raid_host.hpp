@@ -38,7 +38,7 @@ public:
     void take_back(SteeringTag tag, std::function<void()> is_free);
     /// The same, of a read, for which boxes may still write until writers_gone().
     void take_back_from_writers(SteeringTag tag, std::uint64_t command);
-    /// May come before the answer itself.
+    /// May be heard before the answer: on the network here one can overtake the other.
     void writers_gone(std::uint64_t command) {
         if (sinks_.erase(command) == 0) gone_early_.insert(command);
     }
@@ -79,9 +79,9 @@ private:
     std::optional<wire::HostSession> session_;
     std::map<SteeringTag, Lent> lent_;
     std::map<std::uint64_t, Sink> sinks_;    ///< by the command of their request
-    std::set<std::uint64_t> gone_early_;     ///< commands whose writers were gone before the answer
     std::map<SteeringTag, Region> leaving_;  ///< not free yet
-    std::vector<Region> kept_;               ///< that should not be
+    std::set<std::uint64_t> gone_early_;
+    std::vector<Region> kept_;  ///< that should not be
     std::unique_ptr<Timer> leaving_timer_;
     std::uint8_t key_ = 0;
 };

@@ -14,6 +14,8 @@ class RaidTimeRule {
 public:
     explicit RaidTimeRule(Complaints& complaints) : complaints_(complaints) {}
 
+    /// How long a volume that cannot serve lets requests wait, before it fails them.
+    static constexpr Duration patience = std::chrono::seconds(60);
     /// The longest a request may take that the volume can serve.
     static constexpr Duration bound = std::chrono::seconds(60);
 

@@ -237,7 +237,11 @@ void RaidSwarm::finish(Work& work, Result<void> outcome) {
     if (work.is_load) agenda_.later([this] { --reading_, keep_reading(); });
     const auto now = agenda_.steps() + 1;
     if (!outcome) {
-        const bool may_fail = habits_.beyond || outcome.error().code == Code::exhausted;
+        // docs/failures.md, case 40: where room is short for longer than the volume is patient.
+        const bool lacked_room = cluster_.anybody_lacks_room() &&
+                                 agenda_.now() >= work.asked_at + RaidTimeRule::patience;
+        const bool may_fail =
+            habits_.beyond || lacked_room || outcome.error().code == Code::exhausted;
         if (!may_fail)
             time_rule_.look_at_failed(work.name(), outcome.error().code, work.asked_at,
                                       agenda_.now());
@@ -264,6 +268,7 @@ void RaidSwarm::kill_host() {
     // What it asked for goes on without it, and nobody here could tell until when.
     if (is_damage_open()) return;
     ++tally_.host_deaths;
+    detours_ = true;  // until it is known which, a host that is gone is one that is not reached
     say("host " + std::to_string(host) + " dies");
     cluster_.restart_host(host);
     for (auto& work : works_) {

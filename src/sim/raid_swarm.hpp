@@ -166,6 +166,7 @@ private:
     RaidRebuildRule rebuild_rule_;
     Tally tally_;
     std::size_t reading_ = 0;     ///< requests under way that are followed by others when they end
+    bool is_calm_ = false;        ///< nothing is slow or crowded but by what hosts ask for
     std::size_t reads_left_ = 0;  ///< so many more follow
     std::vector<Work*> open_;     ///< not over
     bool detours_ = false;        ///< data had to go by way of the controller

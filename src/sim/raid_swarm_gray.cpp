@@ -134,7 +134,7 @@ void RaidSwarm::look_at_rules() {
     const auto now = agenda_.now();
     const bool serves = can_serve();
     if (!serves) time_rule_.note_trouble(now);
-    if (!serves) fairness_rule_.excuse_all();
+    if (!serves || !is_calm_) fairness_rule_.excuse_all();
     if (!all_answered() && !habits_.beyond)
         for (const Work* work : open_) look_at_waiting(*work);
     const auto status = cluster_.manager().status();
@@ -144,8 +144,7 @@ void RaidSwarm::look_at_rules() {
             return member.up && !member.failed && member.state != wire::ArrayMemberState::absent;
         });
     rebuild_rule_.look_at(status.state == raid::VolumeState::healthy,
-                          serves && all_there && !is_stuck && !habits_.beyond, habits_.stripes,
-                          now);
+                          is_calm_ && serves && all_there && !is_stuck, habits_.stripes, now);
 }
 
 }  // namespace weft::sim

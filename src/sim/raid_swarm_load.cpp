@@ -45,6 +45,13 @@ bool RaidSwarm::begin_rebuild() {
 
 void RaidSwarm::bear_load() {
     if (habits_.load_depth == 0 || habits_.beyond) return;
+    // How long others take says nothing of turns where machines stand still, or disks are slow.
+    is_calm_ = slowing_.chance(70);
+    if (is_calm_) {
+        end_gray();
+        go_on_for(10s);
+        run_until([&] { return all_answered(); });
+    }
     say("hosts read " + std::to_string(habits_.load_depth) + " deep");
     ++tally_.loads;
     const bool rebuilds = begin_rebuild();
@@ -59,6 +66,7 @@ void RaidSwarm::bear_load() {
         if (works_.size() > 30 * reads_of_a_load) break;
     }
     reads_left_ = 0;
+    is_calm_ = false;
 }
 
 }  // namespace weft::sim

@@ -60,13 +60,14 @@ void RaidSwarm::cut_links(unsigned box) {
             std::to_string(other) + (ways == 0 ? " no longer reach each other" : ""));
         cluster_.cut_link(box, other);
         if (ways == 0) cluster_.cut_link(other, box);
-        has_cut_box_link_ = true;
+        has_cut_box_link_ = detours_ = true;
         ++tally_.links_cut;
     }
     if (!faults_.chance(habits_.host_links)) return;
     const auto host = static_cast<unsigned>(faults_.below(hosts_.size()));
     say("box " + std::to_string(box) + " no longer reaches host " + std::to_string(host));
     cluster_.cut_host_link(box, host);
+    detours_ = true;
     ++tally_.links_cut;
 }
 

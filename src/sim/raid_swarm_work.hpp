@@ -19,6 +19,8 @@ struct RaidSwarm::Attempt final : raid::HostRequest {
           asked_at(all.agenda_.now()) {}
     void completed(Result<void> outcome) override {
         if (std::exchange(is_over, true)) return swarm.complaints_.add("S10: answered twice");
+        // It may be gone around before anybody says that a link is broken.
+        swarm.detours_ = swarm.detours_ || story.relayed;
         const bool is_in_office = epoch == swarm.cluster_.epoch();
         if (outcome && is_in_office) swarm.cluster_.check_membership();
         if (is_in_office) news = swarm.cluster_.news_for(host);
