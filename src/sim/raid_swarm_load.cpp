@@ -12,16 +12,19 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr std::size_t reads_of_a_load = 3000;
+constexpr std::size_t of_a_host = 64;  ///< under way, as of node::HostDisk
+constexpr std::size_t writes_max = 8;
 constexpr Duration between_writes = 20ms;
 
 }  // namespace
 
 /// Reads of a block, each followed by another when it ends.
 void RaidSwarm::keep_reading() {
-    for (; reading_ < habits_.load_depth && reads_left_ > 0; --reads_left_) {
+    const auto depth = std::min<std::size_t>(habits_.load_depth, of_a_host * (hosts_.size() - 1));
+    for (; reading_ < depth && reads_left_ > 0; --reads_left_) {
         ++reading_;
         const auto block = slowing_.below(size_ / raid::slice_size) * raid::slice_size;
-        const auto host = 1 + static_cast<unsigned>(slowing_.below(hosts_.size() - 1));
+        const auto host = 1 + static_cast<unsigned>(reads_left_ % (hosts_.size() - 1));
         submit(HostOperation::read, {block, raid::slice_size}, host);
         works_.back()->is_load = true;
     }
@@ -58,7 +61,9 @@ void RaidSwarm::bear_load() {
     reads_left_ = reads_of_a_load;
     keep_reading();
     while (reads_left_ > 0 && complaints_.all().empty()) {
-        if (slowing_.chance(50)) submit(HostOperation::write, draw_range(), 0);
+        const auto writing = std::ranges::count(open_, false, &Work::is_load);
+        if (slowing_.chance(50) && static_cast<std::size_t>(writing) < writes_max)
+            submit(HostOperation::write, draw_range(), 0);
         go_on_for(between_writes);
         look_at_rules();
         if (rebuilds && reads_left_ < reads_of_a_load / 10 && !is_healthy())

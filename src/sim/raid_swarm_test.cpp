@@ -236,6 +236,19 @@ RaidSwarmOptions wire_of(wire::ArrayConsistency consistency) {
     return options;
 }
 
+/// Nothing is broken, so nobody may be taken for it, no request fail, and everybody have his turn.
+TEST(RaidSwarm, ServesEverybodyAndBlamesNobodyWhereAllIsSlowAndCrowded) {
+    RaidSwarm::Tally all;
+    test::for_each_seed(test::fewer_if_sanitized(20), [&](std::uint64_t seed) {
+        for (const auto consistency : {journal, none}) all.add(run(seed, wire_of(consistency)));
+    });
+    if (!runs_all()) return;
+    EXPECT_GT(all.pauses, 50u);
+    EXPECT_GT(all.gray_faults, 50u);
+    EXPECT_GT(all.connections_reset, 50u);
+    EXPECT_GT(all.loads, 10u);
+}
+
 /// Whoever finds nothing wrong when something is broken would find nothing at all.
 struct Broken {
     RaidMutation mutation;
