@@ -203,7 +203,6 @@ void OutboundPeer::ended(OutboundLink& link, End how, const std::string& why) {
         ++counters_.attempts_failed;
         if (!link_) {  // else it was tried in passing, and nothing depends on it
             note_end(why);
-            owner_.connection_ended(*this, false, last_end_);
             attempt_failed(ended);
         }
     }
@@ -218,6 +217,7 @@ void OutboundPeer::attempt_failed(std::vector<Ended>& ended) {
     }
     state_ = State::idle;
     trying_since_.reset();
+    owner_.connection_ended(*this, false, last_end_);
     end_waiting(unreachable, ended);
 }
 

@@ -60,7 +60,8 @@ void FailureRules::host_not_reached(Attempt& attempt, const SentCommand& command
     const Trouble trouble{
         .reporter = reporter, .peer = {}, .answer = wire::ArrayAnswer{.outcome = why}};
     // The host is ourselves: a box that does not reach us cannot bring us anything another way.
-    const bool is_us = request.host && request.host->memory.identity == own_identity_;
+    const bool is_us = own_identity_ != wire::BoxIdentity{} && request.host &&
+                       request.host->memory.identity == own_identity_;
     if (is_us && reporter) return wait_for(attempt, trouble);
     if (why == ArrayOutcome::peer_refused || !owner_.is_host_here(request.session))
         return attempt.fail(Then::refuse, Error{Code::disconnected});

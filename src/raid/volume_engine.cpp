@@ -351,6 +351,7 @@ bool VolumeEngine::agrees(Attempt& attempt) {
 /// All have prepared. From here on the write counts; the next controller would commit it too.
 void VolumeEngine::decided(Attempt& attempt) {
     Request& request = attempt.request();
+    rules_.detour_done(attempt);
     if (!request.host || attempt.terms().purpose == Attempt::Purpose::restore ||
         request.done + request.part != request.length)
         return;

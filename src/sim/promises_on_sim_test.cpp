@@ -148,7 +148,7 @@ TEST(ARequest, FailsWhenThatIsOver) {
     ASSERT_TRUE(array.run_until([&] { return write.outcome.has_value(); })) << array.story();
     EXPECT_FALSE(*write.outcome);
     EXPECT_GE(array.world.now() - began, 99s);
-    EXPECT_LE(array.world.now() - began, 101s);
+    EXPECT_LE(array.world.now() - began, 102s);
     array.start_box("ash");
     array.start_box("elm");
 }
