@@ -102,7 +102,8 @@ void RaidHost::take_back_from_writers(SteeringTag tag, std::uint64_t command) {
     sink.region = std::move(found.mapped().region);
     sink.memory.resize(found.mapped().memory.size());
     (void)sink.region->close();
-    open(*sink.region, tag, sink.memory, Rights::local_write | Rights::remote_write);
+    const Buffer memory = keeps_tags ? found.mapped().memory : Buffer(sink.memory);
+    open(*sink.region, tag, memory, Rights::local_write | Rights::remote_write);
 }
 
 }  // namespace weft::sim
