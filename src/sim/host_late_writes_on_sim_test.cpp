@@ -77,7 +77,7 @@ TEST_P(FailureTableLateBox, Case15_ItWritesIntoASupersededRead_NobodyIsHarmed) {
     EXPECT_EQ(host->links().links(), 1u);
 }
 
-TEST_P(FailureTableLateBox, Case15_ItsTagIsClosedWhenItHasConfirmed) {
+TEST_P(FailureTableLateBox, Case15_ItHasConfirmed_ItsTagIsClosed) {
     attach_and_count();
     const auto asked = superseded();
     EXPECT_EQ(kept(), 1u);
@@ -93,7 +93,7 @@ TEST_P(FailureTableLateBox, Case15_ItsTagIsClosedWhenItHasConfirmed) {
     EXPECT_EQ(write_late(asked).error().code, Code::access_denied) << "as any tag that is over";
 }
 
-TEST_P(FailureTableLateBox, Case15_ItMayWriteOnlyWhatItWasGiven) {
+TEST_P(FailureTableLateBox, Case15_ItWritesElsewhere_ItMayOnlyWhatItWasGiven) {
     attach_and_count();
     auto asked = superseded();
     asked.length = 8192;
