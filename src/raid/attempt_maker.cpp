@@ -59,6 +59,7 @@ Result<std::unique_ptr<Attempt>> AttemptMaker::make(AttemptOwner& owner, Request
     Attempt::Terms terms;
     WEFT_TRY(auto planned, plan_next(request, terms.purpose, now));
     request.part = planned.part;
+    lacked_own_window_ = false;
     const auto window = windows_.take(boxes_of(planned.plan));
     if (!window) return std::unique_ptr<Attempt>();
     terms.window = *window;
@@ -69,7 +70,8 @@ Result<std::unique_ptr<Attempt>> AttemptMaker::make(AttemptOwner& owner, Request
         if (!local.empty()) local = local.subspan(request.done);
         auto own = own_.open(terms.transaction, planned.plan.controller_window, local);
         if (!own) windows_.give_back(*window);
-        if (!own && own.error().code == Code::exhausted) return std::unique_ptr<Attempt>();
+        lacked_own_window_ = !own && own.error().code == Code::exhausted;
+        if (lacked_own_window_) return std::unique_ptr<Attempt>();
         if (!own) return own.error();
         terms.own = *own;
     }

@@ -32,6 +32,8 @@ public:
                                                    const OwnWork& own);
     /// None: no window is free where it is needed.
     Result<std::unique_ptr<Attempt>> make(AttemptOwner& owner, Request& request, Instant now);
+    /// Whether it was one of the controller's, the last time.
+    bool lacked_own_window() const { return lacked_own_window_; }
 
 private:
     Result<void> make_up_for(Request& request) const;
@@ -46,6 +48,7 @@ private:
     WindowPool& windows_;
     TransactionLedger& ledger_;
     OwnWork& own_;
+    bool lacked_own_window_ = false;
 };
 
 }  // namespace weft::raid

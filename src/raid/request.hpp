@@ -42,7 +42,8 @@ struct Request {
     std::uint64_t done = 0;
     std::uint64_t part = 0;  ///< that the next attempt is about, or the one there is
     Hold hold = Hold::none;
-    bool is_begun = false;  ///< it has been planned before: what it writes may be half written
+    bool is_counted = true;  ///< among the requests its session may have
+    bool is_begun = false;   ///< it has been planned before: what it writes may be half written
     std::unique_ptr<Attempt> attempt;
     /// Since when no attempt has gone through; none: the last one has.
     std::optional<Instant> failing_since;

@@ -21,11 +21,13 @@ std::uint64_t octets_moved_by(const Plan& plan) {
 
 }  // namespace
 
-bool RequestQueue::has_room_for(wire::HostSession session) const {
-    const auto found = of_session_.find(session);
+bool RequestQueue::has_room_for(const HostRequest& request) const {
+    const auto found = of_session_.find(request.session);
     const std::size_t own = found == of_session_.end() ? 0 : found->second;
-    return own < options_.host_requests &&
-           (requests_.size() < limits::requests || own < requests_always);
+    // Initiators that know nothing of arrays have one session among them all.
+    const bool is_one_host = request.host_identity != wire::HostIdentity{};
+    if (is_one_host && own >= options_.host_requests) return false;
+    return requests_.size() < limits::requests || own < requests_always;
 }
 
 Request& RequestQueue::add(Request taken) {
@@ -91,19 +93,23 @@ void RequestQueue::release(Request& request) {
     reconsider(request);
 }
 
+/// Whoever hears its answer may ask for more, and must not find it here again.
 void RequestQueue::give_rows_back(Request& request) {
+    admission_.remove(request.arrival);
     for (auto freed : rows_.remove(request.arrival)) reconsider(requests_.at(freed));
 }
 
+void RequestQueue::uncount(Request& request) {
+    if (!request.is_host() || !std::exchange(request.is_counted, false)) return;
+    if (--of_session_[request.session] == 0) of_session_.erase(request.session);
+}
+
 void RequestQueue::erase(Request& request) {
-    if (request.is_host()) {
-        --of_hosts_;
-        if (--of_session_[request.session] == 0) of_session_.erase(request.session);
-    }
+    if (request.is_host()) --of_hosts_;
+    uncount(request);
     if (request.hold == Hold::window) --lacking_windows_;
     note_not_failing(request);
     give_rows_back(request);
-    admission_.remove(request.arrival);
     requests_.erase(request.arrival);
 }
 

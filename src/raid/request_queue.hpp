@@ -23,7 +23,7 @@ public:
         : options_(options),
           admission_({.windows = options.windows, .upkeep_percent = options.upkeep_percent}) {}
 
-    bool has_room_for(wire::HostSession session) const;
+    bool has_room_for(const HostRequest& request) const;
     Request& add(Request request);
     /// Which starts now; none if no window is free for any.
     Request* next();
@@ -37,6 +37,8 @@ public:
     void release(Request& request);
     /// What is decided keeps its rows until all have committed; all others when they are answered.
     void give_rows_back(Request& request);
+    /// Its session may have another instead: it is about to be answered.
+    void uncount(Request& request);
     void erase(Request& request);
 
     /// No attempt has gone through for it; or one has.

@@ -75,6 +75,7 @@ void VolumeEngine::try_again() {
     if (halted_) return;
     queue_.release(Hold::membership);
     queue_.release(Hold::permission);
+    queue_.release(Hold::window);
     std::vector<Attempt*> attempts;
     for (auto& [arrival, request] : queue_.all())
         if (request.attempt) attempts.push_back(request.attempt.get());
@@ -128,7 +129,7 @@ void VolumeEngine::tick(Instant now) {
 
 void VolumeEngine::submit(HostRequest& request) {
     if (!view_.layout) return request.completed(Error{Code::disconnected});
-    if (!queue_.has_room_for(request.session)) return request.completed(Error{Code::exhausted});
+    if (!queue_.has_room_for(request)) return request.completed(Error{Code::exhausted});
     const bool flush = request.operation == HostOperation::flush;
     const std::uint64_t capacity = view_.volume.stripes * view_.layout->stripe_bytes();
     if (!flush && !within(request.range.offset, request.range.length, capacity))
@@ -215,7 +216,12 @@ void VolumeEngine::start(Request& request) {
     auto attempt = maker_.make(owner, request, now_);
     if (!attempt) return refuse(request, attempt.error());
     // The windows that are free are still in use at a box it needs.
-    if (!*attempt) return queue_.hold(request, Hold::window);
+    if (!*attempt) {
+        queue_.hold(request, Hold::window);
+        // Those of the controller may become free by time alone.
+        if (maker_.lacked_own_window()) owner_.in_trouble({});
+        return;
+    }
     request.attempt = std::move(*attempt);
     queue_.started(request);
     if (request.attempt->terms().plan.participants != 0)
@@ -270,6 +276,7 @@ void VolumeEngine::answer(Request& request, Result<void> outcome) {
     tell(request, WaitsFor::turn, now_);
     if (!request.attempt || !request.attempt->is_decided()) queue_.give_rows_back(request);
     if (auto* host = std::exchange(request.host, nullptr)) {
+        queue_.uncount(request);
         ++counters_.requests;
         host->leaves_writers = superseded_.leaves_writers(request.arrival);
         host->completed(outcome);
@@ -395,6 +402,8 @@ void VolumeEngine::over(Attempt& attempt) {
     } else if (request.is_answered() || !is_left) {  // else its next part: its rows are its own
         answer(request, {});
         queue_.erase(request);
+    } else if (given_up_) {
+        refuse(request, *given_up_);
     }
     start_what_may();
 }
@@ -402,14 +411,13 @@ void VolumeEngine::over(Attempt& attempt) {
 void VolumeEngine::attempt_failed(Request& request, AttemptFailure failure) {
     if (request.upkeep && failure.then != Then::refuse && failure.then != Then::repair)
         failure = {Then::refuse, Error{Code::io_failed}};
-    if (request.brought != 0)
-        failure = {};
-    else if (given_up_ && failure.then != Then::refuse)
-        failure = {Then::refuse, *given_up_};
+    if (request.brought != 0) failure = {};
+    if (given_up_ && failure.then != Then::refuse) failure = {Then::refuse, *given_up_};
     if (failure.then == Then::refuse) return refuse(request, failure.error);
     if (failure.then == Then::wait) {
         queue_.hold(request, Hold::membership);
-        queue_.note_failing(request, now_);
+        // A box that is full has not failed: its writes wait until there is room.
+        if (request.host->story.now != WaitsFor::room) queue_.note_failing(request, now_);
     }
     if (request.host && request.host->story.now != WaitsFor::room)
         tell(request, request.hold == Hold::none ? WaitsFor::turn : WaitsFor::volume, now_);

@@ -122,7 +122,9 @@ private:
                       const CommandAnswer& answer) override;
     bool waits_to_tell_again(Attempt& attempt, const SentCommand& command,
                              const CommandAnswer& answer) override {
-        return rules_.waits_to_tell_again(attempt, command, answer);
+        const bool waits = rules_.waits_to_tell_again(attempt, command, answer);
+        if (waits && !attempt.is_decided()) queue_.note_failing(attempt.request(), now_);
+        return waits;
     }
     bool still_counts(const Attempt& attempt, const Order& order) const override {
         return rules_.still_counts(attempt, order);
