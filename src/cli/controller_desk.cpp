@@ -106,7 +106,7 @@ json volume_json(const node::VolumeReport& report) {
                            {"box", report.box_names[i]},
                            {"state", state_of(member)},
                            {"up", member.up},
-                           {"failing", is_member(member) && member.failed},
+                           {"failing", is_member(member) && (member.failed || member.needs_repair)},
                            {"slow", member.slow},
                            {"full", member.full},
                            {"unreached", unreached},

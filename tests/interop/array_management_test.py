@@ -149,7 +149,7 @@ class Array(unittest.TestCase):
         self.weft("spare", "remove", "bay")
         self.weft("member", "replace", "photos", "elm", "bay")
         wanted = {"place": 1, "box": "bay", "state": "current", "up": True, "slow": False,
-                  "full": False, "unreached": [], "misses_host": False}
+                  "full": False, "failing": False, "unreached": [], "misses_host": False}
         self.wait_for(lambda: self.ask("volume", "status", "photos")["members"][1] == wanted)
         self.weft("box", "remove", "elm")
         self.assertIn("photos, bay: ", self.weft("events"))

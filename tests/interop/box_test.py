@@ -138,7 +138,7 @@ class BoxServe(unittest.TestCase):
             size, free, limit, windows, parts = struct.unpack_from(">QQIHH", data, 120)
             self.assertEqual((size, free, parts), (256 << 20, 191 << 20, 1))
             self.assertEqual(data[152:160], b"WeftBox1")
-            self.assertEqual(len(data), 152 + 776 + 4 * windows)
+            self.assertEqual(len(data), 152 + 776 + 4 * windows + 24)  # an address of one network
             self.assertGreaterEqual(limit, 1 << 20)
             self.assertEqual(
                 controller.order(NEW_EPOCH, address(identity, cluster=bytes(range(1, 17)),
