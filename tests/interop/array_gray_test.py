@@ -107,7 +107,7 @@ class GrayCase(unittest.TestCase):
             time.sleep(STOPPED_SECONDS)
             ended = time.monotonic()
             told = self.told("answers slowly")
-            self.assertEqual([each["box"] for each in told], ["ash"])
+            self.assertIn("ash", [each["box"] for each in told])  # another may be, if all is busy
             self.assertTrue(self.member("ash")["slow"])
         self.wait_until_told("as soon as the others again")
         for each in readers:

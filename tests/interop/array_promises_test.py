@@ -174,8 +174,8 @@ class Promises(unittest.TestCase):
         status = self.cluster.wait_until(VOLUME, lambda status: status["members"][2]["failing"])
         self.assertEqual([each["state"] for each in status["members"]],
                          ["absent", "current", "current", "current", "current"])
-        said = subprocess.run([WEFT, "volume", "status", VOLUME, "--controller",
-                               self.cluster.controller.address()], capture_output=True, text=True)
+        said = subprocess.run([WEFT, "volume", "status", VOLUME, *self.cluster.by_key()],
+                              capture_output=True, text=True)
         self.assertIn("  place 2: ash, current, up, fails orders", said.stdout)
         ash.kill()
         ash.start()
@@ -194,8 +194,8 @@ class Promises(unittest.TestCase):
     def go_through_the_life_of_a_tree(self, level, lost):
         self.start()
         self.assertEqual(self.create(level, "--topology", "tree")["topology"], "tree")
-        said = subprocess.run([WEFT, "volume", "status", VOLUME, "--controller",
-                               self.cluster.controller.address()], capture_output=True, text=True)
+        said = subprocess.run([WEFT, "volume", "status", VOLUME, *self.cluster.by_key()],
+                              capture_output=True, text=True)
         self.assertIn("with a journal, parity by a tree, generation", said.stdout)
         octets = bytearray(os.urandom(4 * MIB))
         self.write(octets)
